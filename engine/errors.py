@@ -1,0 +1,34 @@
+"""What can go wrong in the engine, each with a sentence fit for a person."""
+
+
+class EngineError(Exception):
+    """Base of every expected failure: `str(error)` says what happened and what to do, without technical names."""
+
+
+class MediaError(EngineError):
+    """A picture, clip, sound or document cannot be used.
+
+    Attributes:
+        sound_only: The file was opened as a clip and holds sound but no picture, so it can be attached as sound.
+    """
+
+    def __init__(self, message: str, *, sound_only: bool = False) -> None:
+        """Take the sentence to show; `sound_only` tells the caller to try the file as sound."""
+        super().__init__(message)
+        self.sound_only = sound_only
+
+
+class PromptTooLong(EngineError):
+    """The prompt, media included, does not fit the context; the sentence names both numbers."""
+
+
+class ModelLoadError(EngineError):
+    """A model folder or download cannot be turned into a running model."""
+
+
+class OutOfMemory(EngineError):
+    """The work does not fit the memory budget; the sentence names what was needed and what there is."""
+
+
+class RequestRejected(EngineError):
+    """A request was refused before it was queued, such as for a duplicate id or an impossible parameter."""
