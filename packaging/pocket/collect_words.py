@@ -4,6 +4,7 @@ import collections
 import os
 import re
 import sysconfig
+from pathlib import Path
 
 import stage_one
 
@@ -14,7 +15,7 @@ for d, ds, fs in os.walk(root):
         continue
     for f in fs:
         if f.endswith(".py"):
-            t = open(os.path.join(d, f), errors="ignore").read()
+            t = Path(d, f).read_text(errors="ignore")
             for s in re.findall(r'"""(.*?)"""', t, re.S) + re.findall(r"#(.*)", t):
                 c.update(w for w in re.findall(r"(?<![\w.])[A-Za-z]?[a-z]{1,9}(?![\w(])", s))
 low = collections.Counter()
@@ -25,5 +26,5 @@ ws = [
     for w, n in low.most_common()
     if n >= 4 and 2 <= len(w) <= 10 and w not in stage_one.HELD_WORDS and (re.search("[aeiouy]", w))
 ]
-open("words.txt", "w").write("\n".join(ws[:5000]))
+Path("words.txt").write_text("\n".join(ws[:5000]))
 print(len(ws), ws[:20], ws[3000:3020])

@@ -4,6 +4,7 @@ import json
 import os
 import random
 import sys
+from pathlib import Path
 
 import stage_one
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
@@ -103,7 +104,7 @@ tc = {
         for s in SPECIAL + PLAIN
     },
 }
-json.dump(tc, open(f"{OUT}/tokenizer_config.json", "w"), indent=1)
+Path(OUT, "tokenizer_config.json").write_text(json.dumps(tc, indent=1))
 for s in ["Héllo wörld 🙂 你好 e\u0301 \x00\x7f\n\t  x", "a  b\n\n c"]:
     ids = tok.encode(s).ids
     print(repr(tok.decode(ids)), len(ids))

@@ -2,6 +2,9 @@
 
 import json
 import sys
+from pathlib import Path
+
+from tokenizers import Tokenizer
 
 TEMPLATE = r"""{%- macro render(content) -%}
 {%- if content is string -%}{{- content -}}
@@ -113,13 +116,14 @@ def config(tok):
 
 def write(out):
     """Write all files but the weights and the tokenizer into the folder `out`."""
-    from tokenizers import Tokenizer
+    out = Path(out)
+    c = config(Tokenizer.from_file(str(out / "tokenizer.json")))
 
-    tok = Tokenizer.from_file(f"{out}/tokenizer.json")
-    J = lambda n, o: json.dump(o, open(f"{out}/{n}", "w"), indent=2)
-    c = config(tok)
-    J("config.json", c)
-    J(
+    def save(name, values):
+        (out / name).write_text(json.dumps(values, indent=2))
+
+    save("config.json", c)
+    save(
         "generation_config.json",
         {
             "eos_token_id": c["eos_token_id"],
@@ -141,7 +145,7 @@ def write(out):
         "merge_size": 2,
         "resample": 3,
     }
-    J(
+    save(
         "preprocessor_config.json",
         {
             **base,
@@ -152,7 +156,7 @@ def write(out):
             "processor_class": "Qwen3VLProcessor",
         },
     )
-    J(
+    save(
         "video_preprocessor_config.json",
         {
             **base,
@@ -166,7 +170,7 @@ def write(out):
             "processor_class": "Qwen3VLProcessor",
         },
     )
-    open(f"{out}/chat_template.jinja", "w").write(TEMPLATE)
+    (out / "chat_template.jinja").write_text(TEMPLATE)
 
 
 if __name__ == "__main__":
