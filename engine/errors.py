@@ -10,12 +10,17 @@ class MediaError(EngineError):
 
     Attributes:
         sound_only: The file was opened as a clip and holds sound but no picture, so it can be attached as sound.
+        partial: A part of the picture is readable, and `read_image(..., allow_truncated=True)` would return it.
     """
 
-    def __init__(self, message: str, *, sound_only: bool = False) -> None:
-        """Take the sentence to show; `sound_only` tells the caller to try the file as sound."""
+    def __init__(self, message: str, *, sound_only: bool = False, partial: bool = False) -> None:
         super().__init__(message)
         self.sound_only = sound_only
+        self.partial = partial
+
+
+class MediaCancelled(EngineError):
+    """The caller asked to stop while a file was being read; nothing is wrong with the file."""
 
 
 class PromptTooLong(EngineError):
