@@ -1,0 +1,1 @@
+"""What is true now: objects that own tasks and announce changes, without any widget."""

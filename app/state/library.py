@@ -1,0 +1,310 @@
+"""All conversations: which exist, which are open as tabs, and which one is shown."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject, Signal
+
+from app.settings import Generation
+from app.state.attachment import Attachment
+from app.state.composer import Desk
+from app.state.conversation import Conversation, Room
+from app.state.journal import Journal
+from app.state.model import Model
+from app.state.pulse import Pulse
+from app.state.tasks import Tasks
+from app.state.turn import Turn
+from app.storage import conversations as rows
+from app.storage.database import Database, StorageError
+from app.storage.media import MediaStore
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Callable
+
+_log = logging.getLogger(__name__)
+_READERS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One line of the list of chats; `updated` is Unix seconds."""
+
+    id: str
+    title: str
+    updated: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Opened:
+    """A conversation as read from disk, thumbnails included."""
+
+    stored: rows.StoredConversation
+    turns: tuple[Turn, ...]
+    draft: tuple[Attachment, ...]
+
+
+class Library(QObject):
+    """All conversations and the open tabs.
+
+    Signals:
+        entries_changed: the list of chats changed.
+        tabs_changed: tabs were opened, closed or moved.
+        current_changed: id of the tab that is shown now.
+        deleted: title of the chat that was deleted and can be brought back.
+    """
+
+    entries_changed = Signal()
+    tabs_changed = Signal()
+    current_changed = Signal(str)
+    deleted = Signal(str)
+
+    def __init__(
+        self, folder: Path, model: Model, generation: Callable[[], Generation], parent: QObject | None = None
+    ) -> None:
+        """Show one fresh chat at once; `restore` brings back what `folder` holds."""
+        super().__init__(parent)
+        self._database = Database(folder / "library.sqlite")
+        self._media = MediaStore(folder / "media")
+        self._pool = ThreadPoolExecutor(_READERS, thread_name_prefix="media")
+        self._tasks = Tasks()
+        self._journal = Journal(self._database, self)
+        self._journal.failed.connect(self.tell)
+        desk = Desk(self._media, self._pool, self._journal, self._tasks)
+        self._room = Room(model, desk, Pulse(model, self), generation)
+        self._entries: dict[str, Entry] = {}
+        self._trash: list[tuple[Entry, bool]] = []
+        self._closing: dict[str, asyncio.Task[None]] = {}
+        self._wanted: str | None = None
+        self.current = self._fresh()
+        self.current.shown = True
+        self.tabs: list[Conversation] = [self.current]
+
+    # --- the list of chats
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        """All chats that are not deleted, newest first."""
+        return tuple(sorted(self._entries.values(), key=lambda entry: entry.updated, reverse=True))
+
+    def delete(self, id: str) -> None:
+        """Delete one chat, and close its tab; others are untouched."""
+        was_open = self._tab(id) is not None
+        if was_open:
+            self._close_tab(id)
+        entry = self._entries.pop(id, None)
+        if entry is None:
+            return
+        self._journal.write(partial(rows.set_deleted, conversation_id=id, when=time.time()))
+        self._trash.append((entry, was_open))
+        self.entries_changed.emit()
+        self.deleted.emit(entry.title)
+
+    def undo_delete(self) -> None:
+        """Bring the chat that was deleted last back, as a tab if it was one."""
+        if not self._trash:
+            return
+        entry, was_open = self._trash.pop()
+        self._journal.write(partial(rows.set_deleted, conversation_id=entry.id, when=None))
+        self._entries[entry.id] = entry
+        self.entries_changed.emit()
+        if was_open:
+            self.open(entry.id)
+
+    # --- tabs
+
+    def new_chat(self) -> Conversation:
+        """Open a fresh chat in a new tab and show it."""
+        conversation = self._fresh()
+        self.tabs.append(conversation)
+        self.tabs_changed.emit()
+        self.select(conversation.id)
+        return conversation
+
+    def open(self, id: str) -> None:
+        """Show a chat of the list: in its tab, or in a new one as soon as it was read."""
+        self._wanted = id
+        if self._tab(id) is not None:
+            self.select(id)
+        elif id in self._entries:
+            self._tasks.start(self._open(id), f"opening {id}")
+
+    def close_tab(self, id: str) -> None:
+        """Close one tab and abort its answer only; closing the last one opens a fresh chat."""
+        conversation = self._tab(id)
+        if conversation is None:
+            return
+        if conversation.kept and not conversation.turns and conversation.composer.empty:
+            self._entries.pop(id, None)
+            self._journal.write(partial(rows.remove_if_empty, conversation_id=id))
+            self.entries_changed.emit()
+        self._close_tab(id)
+
+    def select(self, id: str) -> None:
+        """Show the tab with this chat."""
+        conversation = self._tab(id)
+        if conversation is None:
+            return
+        self._wanted = id
+        self.current.shown = False
+        self.current = conversation
+        conversation.shown = True
+        conversation.mark_read()
+        self._keep_tabs()
+        self.current_changed.emit(id)
+
+    def move_tab(self, from_index: int, to_index: int) -> None:
+        """Give a tab another place."""
+        self.tabs.insert(to_index, self.tabs.pop(from_index))
+        self._keep_tabs()
+        self.tabs_changed.emit()
+
+    # --- life
+
+    def tell(self, sentence: str) -> None:
+        """Show one sentence above the composer of the current chat."""
+        self.current.composer.notice.emit(sentence)
+
+    async def restore(self) -> None:
+        """Open the files and bring back the list, the tabs and their drafts; without them the app still works."""
+        try:
+            await self._database.open()
+            entries, tabs = await self._database.run(_take_stock)
+            opened = [await self._read(id) for id, _ in tabs]
+        except StorageError as error:
+            _log.warning("The library cannot be opened: %s", error)
+            self._journal.abandon()
+            self.tell(str(error))
+            return
+        self._entries = {entry.id: entry for entry in entries} | self._entries
+        self.entries_changed.emit()
+        current = next((id for id, shown in tabs if shown), None)
+        self._show_restored([self._restored(item) for item in opened if item is not None], current)
+        self._tasks.start(self._collect_media(), "tidying the media folder")
+
+    async def end_answers(self) -> None:
+        """End every answer, keeping what there is of it, and write it down."""
+        await asyncio.gather(*(conversation.close("cut") for conversation in self.tabs))
+        await self._flush()
+
+    async def close(self) -> None:
+        """Write what is left and close the files; the last call."""
+        await self._tasks.close()
+        await self._flush()
+        await self._database.close()
+        self._pool.shutdown(cancel_futures=True)
+
+    # --- inside
+
+    def _tab(self, id: str) -> Conversation | None:
+        return next((conversation for conversation in self.tabs if conversation.id == id), None)
+
+    def _fresh(self, record: rows.ConversationRecord | None = None) -> Conversation:
+        conversation = Conversation(self._room, record)
+        conversation.stored.connect(partial(self._stored, conversation))
+        return conversation
+
+    def _restored(self, opened: _Opened) -> Conversation:
+        conversation = self._fresh(opened.stored.record)
+        conversation.restore(opened.turns, (opened.stored.draft.text, opened.draft))
+        return conversation
+
+    def _show_restored(self, restored: list[Conversation], current: str | None) -> None:
+        """Put restored tabs first; the chat that was shown meanwhile stays if something was typed into it."""
+        if not restored:
+            return
+        untouched = not self.current.kept
+        self.tabs[:] = [*restored, *(tab for tab in self.tabs if tab.kept or tab is not self.current)]
+        if untouched:
+            self.tabs_changed.emit()
+            self.select(current if current and self._tab(current) else restored[0].id)
+        else:
+            self.tabs_changed.emit()
+
+    def _stored(self, conversation: Conversation) -> None:
+        known = self._entries.get(conversation.id)
+        entry = Entry(conversation.id, conversation.title, conversation.updated)
+        if self._tab(conversation.id) is None or entry == known:
+            return
+        self._entries[entry.id] = entry
+        if known is None:
+            self._keep_tabs()
+        self.entries_changed.emit()
+
+    def _close_tab(self, id: str) -> None:
+        index = next(i for i, tab in enumerate(self.tabs) if tab.id == id)
+        conversation = self.tabs.pop(index)
+        conversation.shown = False
+        self._closing[id] = self._tasks.start(self._end(conversation), f"closing {id}")
+        if not self.tabs:
+            self.tabs.append(self._fresh())
+        self.tabs_changed.emit()
+        if conversation is self.current:
+            self.select(self.tabs[min(index, len(self.tabs) - 1)].id)
+        else:
+            self._keep_tabs()
+
+    async def _end(self, conversation: Conversation) -> None:
+        await conversation.close()
+        self._closing.pop(conversation.id, None)
+
+    def _keep_tabs(self) -> None:
+        ids = [conversation.id for conversation in self.tabs]
+        work = partial(rows.put_tabs, conversation_ids=ids, current=self.current.id)
+        self._journal.write_soon("tabs", work)
+
+    async def _open(self, id: str) -> None:
+        if id in self._closing:
+            await asyncio.wait([self._closing[id]])
+        try:
+            await self._journal.flush()
+            opened = await self._read(id)
+        except StorageError as error:
+            self.tell(str(error))
+            return
+        if opened is None or self._tab(id) is not None:
+            return
+        conversation = self._restored(opened)
+        if self.current.kept:
+            self.tabs.append(conversation)
+        else:
+            self.tabs[self.tabs.index(self.current)] = conversation
+        self.tabs_changed.emit()
+        if self._wanted == id or self._tab(self.current.id) is None:
+            self.select(id)
+
+    async def _read(self, id: str) -> _Opened | None:
+        stored = await self._database.run(partial(rows.load_conversation, conversation_id=id))
+        if stored is None:
+            return None
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._pool, _with_media, stored, self._media)
+
+    async def _collect_media(self) -> None:
+        in_use = await self._database.run(rows.media_in_use)
+        await asyncio.get_running_loop().run_in_executor(self._pool, self._media.collect, in_use)
+
+    async def _flush(self) -> None:
+        try:
+            await self._journal.flush()
+        except StorageError:
+            _log.exception("The last changes could not be saved")
+
+
+def _take_stock(connection: sqlite3.Connection) -> tuple[list[Entry], list[tuple[str, bool]]]:
+    rows.cut_live_turns(connection)
+    rows.purge_deleted(connection)
+    return [Entry(*row) for row in rows.list_conversations(connection)], rows.load_tabs(connection)
+
+
+def _with_media(stored: rows.StoredConversation, media: MediaStore) -> _Opened:
+    turns = tuple(Turn.restore(turn, media) for turn in stored.turns)
+    return _Opened(stored, turns, tuple(Attachment.restore(item, media) for item in stored.draft.attachments))

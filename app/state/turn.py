@@ -1,0 +1,117 @@
+"""One message of a conversation, as it is shown, sent to the model and kept."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+from uuid import uuid4
+
+from app.state.attachment import Attachment
+from app.storage.conversations import Role, TurnRecord
+from app.storage.media import MediaStore
+from engine.request import MLLMRequest, RequestOutput
+
+State = Literal["queued", "live", "done", "stopped", "cut", "failed"]
+_STATES: dict[str, State] = {
+    "queued": "queued",
+    "live": "live",
+    "done": "done",
+    "stopped": "stopped",
+    "cut": "cut",
+    "failed": "failed",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerFacts:
+    """What the engine measured for one answer; None where nothing was measured."""
+
+    completion_tokens: int
+    tokens_per_second: float | None
+    ttft_s: float | None
+    prompt_tokens: int
+    cached_tokens: int
+    finish_reason: str | None
+
+    @classmethod
+    def measured(cls, output: RequestOutput, request: MLLMRequest | None) -> AnswerFacts:
+        """Facts of a finished answer; speed counts from the first token to the last."""
+        ttft = rate = None
+        if request is not None and request.first_token_time is not None:
+            ttft = request.first_token_time - request.arrival_time
+            if request.finish_time is not None and (took := request.finish_time - request.first_token_time) > 0:
+                rate = (output.completion_tokens - 1) / took if output.completion_tokens > 1 else None
+        return cls(
+            output.completion_tokens, rate, ttft, output.prompt_tokens, output.cached_tokens, output.finish_reason
+        )
+
+
+@dataclass(slots=True, eq=False)
+class Turn:
+    """One message; `error` says in a sentence why an answer failed or was cut, `parent_id` what it follows."""
+
+    id: str = field(default_factory=lambda: uuid4().hex)
+    role: Role = "user"
+    text: str = ""
+    attachments: tuple[Attachment, ...] = ()
+    state: State = "done"
+    error: str | None = None
+    facts: AnswerFacts | None = None
+    created: float = field(default_factory=time.time)
+    parent_id: str | None = None
+    reasoning: str = ""
+
+    @property
+    def told(self) -> bool:
+        """Whether later questions repeat this turn to the model: not unsent ones, nor empty or failed answers."""
+        if self.role == "user":
+            return self.state != "queued"
+        return self.state in ("done", "stopped", "cut") and bool(self.text.strip())
+
+    def message(self) -> dict[str, Any]:
+        """The turn as a chat message with content parts, pictures first."""
+        parts: list[dict[str, Any]] = [{"type": item.kind, item.kind: str(item.path)} for item in self.attachments]
+        if self.text:
+            parts.append({"type": "text", "text": self.text})
+        return {"role": self.role, "content": parts}
+
+    def record(self, conversation_id: str) -> TurnRecord:
+        """What the library keeps of it."""
+        return TurnRecord(
+            id=self.id,
+            conversation_id=conversation_id,
+            parent_id=self.parent_id,
+            role=self.role,
+            text=self.text,
+            reasoning=self.reasoning,
+            state=self.state,
+            error=self.error,
+            facts=None if self.facts is None else json.dumps(asdict(self.facts)),
+            created=self.created,
+            attachments=tuple(item.record() for item in self.attachments),
+        )
+
+    @classmethod
+    def restore(cls, record: TurnRecord, media: MediaStore) -> Turn:
+        """Bring a kept one back; reads thumbnails, so not on the GUI thread."""
+        return cls(
+            id=record.id,
+            role=record.role,
+            text=record.text,
+            attachments=tuple(Attachment.restore(item, media) for item in record.attachments),
+            state=_STATES[record.state],
+            error=record.error,
+            facts=None if record.facts is None else AnswerFacts(**json.loads(record.facts)),
+            created=record.created,
+            parent_id=record.parent_id,
+            reasoning=record.reasoning,
+        )
+
+
+def messages(turns: Sequence[Turn], system_prompt: str = "") -> list[dict[str, Any]]:
+    """The chat messages of a branch, with the pictures of every turn."""
+    head = [{"role": "system", "content": system_prompt}] if system_prompt else []
+    return head + [turn.message() for turn in turns if turn.told]

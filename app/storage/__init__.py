@@ -1,0 +1,1 @@
+"""What is kept on disk: the library of conversations and the media they show, without Qt."""

@@ -1,0 +1,271 @@
+"""Conversations, their turns, drafts and tabs as rows; every function runs on the storage thread."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+Role = Literal["user", "assistant"]
+_TURN_COLUMNS = "id, conversation_id, parent_id, role, text, reasoning, state, error, facts, created"
+_ATTACHMENT_COLUMNS = "id, kind, name, digest, file, size, width, height, note"
+
+
+@dataclass(frozen=True, slots=True)
+class AttachmentRecord:
+    """Media of a turn or draft; `digest` names the pixels, `file` our copy in the media folder."""
+
+    id: str
+    kind: str
+    name: str
+    digest: str
+    file: str
+    size: int
+    width: int
+    height: int
+    note: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class TurnRecord:
+    """One message; siblings (same `parent_id`) are variants of each other. `facts` is JSON or None."""
+
+    id: str
+    conversation_id: str
+    parent_id: str | None
+    role: Role
+    text: str
+    reasoning: str
+    state: str
+    error: str | None
+    facts: str | None
+    created: float
+    attachments: tuple[AttachmentRecord, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationRecord:
+    """One conversation; `named` tells a title that a person chose, `active_leaf` the end of the shown branch."""
+
+    id: str
+    title: str
+    named: bool
+    created: float
+    updated: float
+    system_prompt: str = ""
+    sampling: str = "{}"
+    active_leaf: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DraftRecord:
+    """What was typed and attached, but not sent."""
+
+    text: str
+    attachments: tuple[AttachmentRecord, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class StoredConversation:
+    """A conversation as it is opened: its active branch, oldest turn first, then queued turns, and its draft."""
+
+    record: ConversationRecord
+    turns: tuple[TurnRecord, ...]
+    draft: DraftRecord
+
+
+def put_conversation(connection: sqlite3.Connection, record: ConversationRecord) -> None:
+    """Insert a conversation, or update title, time, leaf and settings of a known one."""
+    connection.execute(
+        """INSERT INTO conversations (id, title, named, created, updated, system_prompt, sampling, active_leaf)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET title = excluded.title, named = excluded.named,
+        updated = excluded.updated, system_prompt = excluded.system_prompt, sampling = excluded.sampling,
+        active_leaf = excluded.active_leaf""",
+        (
+            record.id,
+            record.title,
+            record.named,
+            record.created,
+            record.updated,
+            record.system_prompt,
+            record.sampling,
+            record.active_leaf,
+        ),
+    )
+
+
+def put_turn(connection: sqlite3.Connection, record: TurnRecord) -> None:
+    """Insert a turn with its attachments, or update a known turn.
+
+    Attachments are written once: a sent turn never changes what it shows.
+    """
+    known = connection.execute("SELECT 1 FROM turns WHERE id = ?", (record.id,)).fetchone()
+    if known:
+        connection.execute(
+            "UPDATE turns SET parent_id = ?, text = ?, reasoning = ?, state = ?, error = ?, facts = ? WHERE id = ?",
+            (record.parent_id, record.text, record.reasoning, record.state, record.error, record.facts, record.id),
+        )
+        return
+    values = [getattr(record, name) for name in _TURN_COLUMNS.split(", ")]
+    connection.execute(f"INSERT INTO turns ({_TURN_COLUMNS}) VALUES (?{', ?' * (len(values) - 1)})", values)
+    for position, item in enumerate(record.attachments):
+        connection.execute(
+            f"INSERT INTO attachments (turn_id, position, {_ATTACHMENT_COLUMNS}) VALUES (?, ?{', ?' * 9})",
+            (record.id, position, *(getattr(item, name) for name in _ATTACHMENT_COLUMNS.split(", "))),
+        )
+
+
+def remove_turn(connection: sqlite3.Connection, turn_id: str) -> None:
+    """Delete a turn and everything under it."""
+    connection.execute("DELETE FROM turns WHERE id = ?", (turn_id,))
+
+
+def put_draft(connection: sqlite3.Connection, conversation_id: str, draft: DraftRecord) -> None:
+    """Keep what is typed and attached; an empty draft leaves no row."""
+    if not draft.text and not draft.attachments:
+        connection.execute("DELETE FROM drafts WHERE conversation_id = ?", (conversation_id,))
+        return
+    attachments = json.dumps([asdict(item) for item in draft.attachments])
+    connection.execute(
+        "INSERT OR REPLACE INTO drafts (conversation_id, text, attachments) VALUES (?, ?, ?)",
+        (conversation_id, draft.text, attachments),
+    )
+
+
+def load_conversation(connection: sqlite3.Connection, conversation_id: str) -> StoredConversation | None:
+    """Read the active branch and the draft; None for an unknown or deleted conversation."""
+    row = connection.execute(
+        """SELECT id, title, named, created, updated, system_prompt, sampling, active_leaf FROM conversations
+        WHERE id = ? AND deleted_at IS NULL""",
+        (conversation_id,),
+    ).fetchone()
+    if row is None:
+        return None
+    record = ConversationRecord(row[0], row[1], bool(row[2]), *row[3:])
+    turns = _branch(connection, record) + _queued(connection, conversation_id)
+    return StoredConversation(record, turns, _draft(connection, conversation_id))
+
+
+def _branch(connection: sqlite3.Connection, record: ConversationRecord) -> tuple[TurnRecord, ...]:
+    leaf = connection.execute(  # the newest turn stands in for a leaf that is not there
+        """SELECT id FROM turns WHERE conversation_id = ? AND state <> 'queued'
+        ORDER BY id IS ? DESC, seq DESC LIMIT 1""",
+        (record.id, record.active_leaf),
+    ).fetchone()
+    rows = connection.execute(
+        f"""WITH RECURSIVE branch (turn_id, depth) AS (
+            SELECT id, 0 FROM turns WHERE id = ?
+            UNION ALL SELECT turns.parent_id, depth + 1 FROM branch JOIN turns ON turns.id = branch.turn_id
+                WHERE turns.parent_id IS NOT NULL
+        ) SELECT {_TURN_COLUMNS} FROM branch JOIN turns ON turns.id = branch.turn_id ORDER BY depth DESC""",
+        leaf or (None,),
+    )
+    return _turns(connection, rows.fetchall())
+
+
+def _queued(connection: sqlite3.Connection, conversation_id: str) -> tuple[TurnRecord, ...]:
+    rows = connection.execute(
+        f"SELECT {_TURN_COLUMNS} FROM turns WHERE conversation_id = ? AND state = 'queued' ORDER BY seq",
+        (conversation_id,),
+    )
+    return _turns(connection, rows.fetchall())
+
+
+def _turns(connection: sqlite3.Connection, rows: Iterable[tuple[Any, ...]]) -> tuple[TurnRecord, ...]:
+    return tuple(TurnRecord(*row, _attachments(connection, row[0])) for row in rows)
+
+
+def _attachments(connection: sqlite3.Connection, turn_id: str) -> tuple[AttachmentRecord, ...]:
+    rows = connection.execute(
+        f"SELECT {_ATTACHMENT_COLUMNS} FROM attachments WHERE turn_id = ? ORDER BY position", (turn_id,)
+    )
+    return tuple(AttachmentRecord(*row) for row in rows)
+
+
+def _draft(connection: sqlite3.Connection, conversation_id: str) -> DraftRecord:
+    row = connection.execute(
+        "SELECT text, attachments FROM drafts WHERE conversation_id = ?", (conversation_id,)
+    ).fetchone()
+    if row is None:
+        return DraftRecord("")
+    return DraftRecord(row[0], tuple(AttachmentRecord(**item) for item in json.loads(row[1])))
+
+
+def list_conversations(connection: sqlite3.Connection) -> list[tuple[str, str, float]]:
+    """Id, title and time of every conversation that is not deleted, newest first."""
+    return connection.execute(
+        "SELECT id, title, updated FROM conversations WHERE deleted_at IS NULL ORDER BY updated DESC, seq DESC"
+    ).fetchall()
+
+
+def search(connection: sqlite3.Connection, words: str, limit: int = 50) -> list[str]:
+    """Ids of conversations whose title or turns contain `words` as they are typed, newest first."""
+    if len(words) < 3:  # the index holds runs of three characters
+        pattern = "%" + words.replace("\\", r"\\").replace("%", r"\%").replace("_", r"\_") + "%"
+        found = (
+            r"SELECT id FROM conversations WHERE title LIKE :words ESCAPE '\'"
+            r" UNION SELECT conversation_id FROM turns WHERE text LIKE :words ESCAPE '\'"
+        )
+    else:
+        pattern = '"' + words.replace('"', '""') + '"'
+        found = (
+            "SELECT id FROM conversations WHERE seq IN (SELECT rowid FROM title_index WHERE title_index MATCH :words)"
+            " UNION SELECT conversation_id FROM turns WHERE seq IN"
+            " (SELECT rowid FROM turn_index WHERE turn_index MATCH :words)"
+        )
+    rows = connection.execute(
+        f"SELECT id FROM conversations WHERE deleted_at IS NULL AND id IN ({found}) ORDER BY updated DESC LIMIT :limit",
+        {"words": pattern, "limit": limit},
+    )
+    return [row[0] for row in rows]
+
+
+def set_deleted(connection: sqlite3.Connection, conversation_id: str, when: float | None) -> None:
+    """Mark a conversation as deleted at `when` (Unix seconds), or bring it back with None."""
+    connection.execute("UPDATE conversations SET deleted_at = ? WHERE id = ?", (when, conversation_id))
+
+
+def purge_deleted(connection: sqlite3.Connection) -> None:
+    """Remove deleted conversations for good."""
+    connection.execute("DELETE FROM conversations WHERE deleted_at IS NOT NULL")
+
+
+def remove_if_empty(connection: sqlite3.Connection, conversation_id: str) -> None:
+    """Forget a conversation that holds neither a turn nor a draft."""
+    connection.execute(
+        """DELETE FROM conversations WHERE id = :id AND NOT EXISTS (SELECT 1 FROM turns WHERE conversation_id = :id)
+        AND NOT EXISTS (SELECT 1 FROM drafts WHERE conversation_id = :id)""",
+        {"id": conversation_id},
+    )
+
+
+def cut_live_turns(connection: sqlite3.Connection) -> None:
+    """Mark answers that were being written when the program ended: they keep their text as "cut"."""
+    connection.execute("UPDATE turns SET state = 'cut' WHERE state = 'live'")
+
+
+def put_tabs(connection: sqlite3.Connection, conversation_ids: Sequence[str], current: str) -> None:
+    """Keep which conversations are open, in order; those that are not stored yet are left out."""
+    connection.execute("DELETE FROM tabs")
+    connection.executemany(
+        "INSERT INTO tabs (position, conversation_id, current) SELECT ?, id, ? FROM conversations WHERE id = ?",
+        [(position, tab == current, tab) for position, tab in enumerate(conversation_ids)],
+    )
+
+
+def load_tabs(connection: sqlite3.Connection) -> list[tuple[str, bool]]:
+    """Ids of the open conversations in order, each with whether it is the current one."""
+    rows = connection.execute(
+        """SELECT conversation_id, tabs.current FROM tabs JOIN conversations ON conversations.id = conversation_id
+        WHERE deleted_at IS NULL ORDER BY position"""
+    )
+    return [(row[0], bool(row[1])) for row in rows]
+
+
+def media_in_use(connection: sqlite3.Connection) -> set[str]:
+    """Digests of all media that a turn or a draft shows."""
+    digests = {row[0] for row in connection.execute("SELECT DISTINCT digest FROM attachments")}
+    drafts: Iterable[tuple[str]] = connection.execute("SELECT attachments FROM drafts")
+    return digests | {item["digest"] for (attachments,) in drafts for item in json.loads(attachments)}
