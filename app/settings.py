@@ -25,14 +25,14 @@ class Generation(BaseModel):
 
     model_config = ConfigDict(validate_assignment=True, extra="forbid")
 
-    max_tokens: int | None = Field(None, ge=1, le=1_000_000)
-    temperature: float = Field(0.7, ge=0.0, le=5.0)
-    top_p: float = Field(0.9, gt=0.0, le=1.0)
-    top_k: int = Field(0, ge=0, le=1000)
-    min_p: float = Field(0.0, ge=0.0, le=1.0)
-    presence_penalty: float = Field(0.0, ge=-2.0, le=2.0)
-    frequency_penalty: float = Field(0.0, ge=-2.0, le=2.0)
-    repetition_penalty: float = Field(1.0, gt=0.0, le=10.0)
+    max_tokens: int | None = Field(default=None, ge=1, le=1_000_000)
+    temperature: float = Field(default=0.7, ge=0.0, le=5.0)
+    top_p: float = Field(default=0.9, gt=0.0, le=1.0)
+    top_k: int = Field(default=0, ge=0, le=1000)
+    min_p: float = Field(default=0.0, ge=0.0, le=1.0)
+    presence_penalty: float = Field(default=0.0, ge=-2.0, le=2.0)
+    frequency_penalty: float = Field(default=0.0, ge=-2.0, le=2.0)
+    repetition_penalty: float = Field(default=1.0, gt=0.0, le=10.0)
     seed: int | None = None
 
     def options(self) -> dict[str, Any]:

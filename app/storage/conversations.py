@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 Role = Literal["user", "assistant"]
@@ -174,7 +174,7 @@ def _queued(connection: sqlite3.Connection, conversation_id: str) -> tuple[TurnR
 
 
 def _turns(connection: sqlite3.Connection, rows: Iterable[tuple[Any, ...]]) -> tuple[TurnRecord, ...]:
-    return tuple(TurnRecord(*row, _attachments(connection, row[0])) for row in rows)
+    return tuple(replace(TurnRecord(*row), attachments=_attachments(connection, row[0])) for row in rows)
 
 
 def _attachments(connection: sqlite3.Connection, turn_id: str) -> tuple[AttachmentRecord, ...]:
