@@ -348,7 +348,7 @@ def _activity(phase: Phase, info: Info) -> str:
     if phase is Phase.PREFILL:
         return f"prefill {info['progress'] * 100:.0f} %"
     if phase is Phase.VISION:
-        return f"images {info['progress'] * 100:.0f} %"
+        return str(info["detail"])
     rate: float | None = info["tokens_per_second"]
     if phase is Phase.GENERATION and rate is not None:
         return f"{rate:.0f} tok/s" if rate >= 10 else f"{rate:.1f} tok/s"

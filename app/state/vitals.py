@@ -94,7 +94,7 @@ def _sample(stats: dict[str, Any], tokens_per_second: float) -> Sample:
         active_bytes=round(stats["metal_active_memory_gb"] * 1e9),
         cache_bytes=round(stats["metal_cache_memory_gb"] * 1e9),
         peak_bytes=round(stats["metal_peak_memory_gb"] * 1e9),
-        limit_bytes=stats["memory_limit_bytes"],
+        limit_bytes=round(stats["memory_limit_gb"] * 1e9),
         backend=stats["backend"],
         stall_p50_ms=stalls["p50"],
         stall_p99_ms=stalls["p99"],

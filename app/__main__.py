@@ -1,0 +1,237 @@
+"""The composition root: command line, window, loop, engine and the order in which they end."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import logging
+import os
+import signal
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import qasync
+from PySide6.QtCore import QEvent, QLockFile, QObject, QTimer, Signal
+from PySide6.QtGui import QFileOpenEvent
+from PySide6.QtWidgets import QApplication, QWidget
+
+from app import __version__, faults
+from app import settings as settings_file
+from app.state.library import Library
+from app.state.model import Model
+from app.state.tasks import Tasks
+from app.state.vitals import Vitals
+from app.views.window import Window
+
+_log = logging.getLogger(__name__)
+POCKET = Path(__file__).parents[1] / "resources" / "pocket"
+_SWITCH_INTERVAL_S = 0.001
+"""How long the model's thread may keep Python from the window's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """The command line."""
+
+    profile: Path | None
+    model: Path
+    files: tuple[Path, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """The folders of one profile."""
+
+    data: Path
+    settings: Path
+    logs: Path
+
+    @classmethod
+    def of(cls, profile: Path | None) -> Places:
+        """Everything under `profile`, or where the system wants it."""
+        if profile is not None:
+            return cls(profile, profile / "settings.json", profile / "logs")
+        import platformdirs
+
+        folders = platformdirs.PlatformDirs("Braid", appauthor=False)
+        return cls(folders.user_data_path, folders.user_config_path / "settings.json", folders.user_log_path)
+
+
+def parse(arguments: Sequence[str] | None) -> Options:
+    """Read the command line; exits with a sentence for an unknown option."""
+    parser = argparse.ArgumentParser(prog="braid", description="Chat about pictures with a model on your own machine.")
+    parser.add_argument("files", nargs="*", type=Path, help="pictures to attach to the current chat")
+    parser.add_argument("--profile", type=Path, metavar="DIR", help="keep chats, settings and logs in this folder")
+    parser.add_argument("--model", type=Path, metavar="PATH", default=POCKET, help="folder of the model to load")
+    parser.add_argument("--version", action="version", version=f"Braid {__version__}")
+    options = parser.parse_args(arguments)
+    profile = None if options.profile is None else options.profile.resolve()
+    return Options(profile, options.model.resolve(), tuple(path.absolute() for path in options.files))
+
+
+class Application(QApplication):
+    """The Qt application.
+
+    Signals:
+        ending: the last window was closed, or the menu or the system wants the app to end.
+        opened: the system hands a file over.
+    """
+
+    ending = Signal()
+    opened = Signal(list)
+
+    def __init__(self, arguments: Sequence[str]) -> None:
+        super().__init__(arguments)
+        self.setApplicationName("Braid")
+        self.setApplicationVersion(__version__)
+        self.setQuitOnLastWindowClosed(False)  # the loop ends after the clean-up, not before
+        self.lastWindowClosed.connect(self.ending)
+
+    def event(self, event: QEvent) -> bool:
+        """Turn the system's wishes into signals."""
+        if event.type() is QEvent.Type.Quit:
+            self.ending.emit()
+            return True
+        if isinstance(event, QFileOpenEvent):
+            self.opened.emit([Path(event.file())])
+            return True
+        return super().event(event)
+
+
+class FirstPaint(QObject):
+    """Watches one window until it was drawn.
+
+    Signals:
+        seen: it was drawn, once.
+    """
+
+    seen = Signal()
+
+    def __init__(self, window: QWidget) -> None:
+        super().__init__(window)
+        window.installEventFilter(self)
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """Report the first drawing as soon as it is over."""
+        if event.type() is QEvent.Type.Paint:
+            watched.removeEventFilter(self)
+            QTimer.singleShot(0, self.seen.emit)
+        return False
+
+
+class Program:
+    """Settings, state and window of one run, made in this order and ended in reverse."""
+
+    def __init__(self, app: Application, options: Options, places: Places) -> None:
+        self._options, self._places = options, places
+        self.settings, self._note = settings_file.load(places.settings)
+        self.model = Model(options.model, self.settings.engine)
+        self.library = Library(places.data, self.model, lambda: self.settings.generation)
+        self.vitals = Vitals(self.model)
+        self.window = Window(self.library, self.model, self.vitals, self.settings)
+        app.ending.connect(self.quit)
+        app.opened.connect(self._attach)
+        self._loading = Tasks()
+        self._quitting = asyncio.Event()
+
+    def quit(self) -> None:
+        """End the app, keeping what there is of every answer."""
+        self._quitting.set()
+
+    async def run(self) -> None:
+        """Show the window, bring everything up behind it, and stay until somebody quits."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, self.quit)
+        async with AsyncExitStack() as ending:  # unwinds upwards, each step even if another fails
+            ending.callback(self._save_settings)
+            ending.push_async_callback(self.library.close)
+            ending.push_async_callback(_close_engine)
+            ending.push_async_callback(self.model.close)
+            ending.push_async_callback(self._loading.close)
+            ending.push_async_callback(self.library.end_answers)
+            ending.callback(self.window.hide)
+            await self._show()
+            self._loading.start(self._load(), "loading the model")
+            await self.library.restore()
+            self._attach(self._options.files)
+            if self._note is not None:
+                self.library.tell(self._note)
+            await self._quitting.wait()
+
+    async def _show(self) -> None:
+        painted = asyncio.Event()
+        FirstPaint(self.window).seen.connect(painted.set)
+        self.window.show()
+        await painted.wait()
+        _report("painted")
+
+    async def _load(self) -> None:
+        await self.model.load()
+        if self.model.status == "ready":
+            _report("ready")
+
+    def _attach(self, files: Sequence[Path]) -> None:
+        if files:
+            self.library.current.composer.add_files(files)
+
+    def _save_settings(self) -> None:
+        try:
+            settings_file.save(self.settings, self._places.settings)
+        except OSError:
+            _log.exception("The settings could not be saved")
+
+
+async def _close_engine() -> None:
+    import engine
+
+    await engine.close()
+
+
+def _report(moment: str) -> None:
+    """Tell a benchmark how long after the start of the process something was reached."""
+    if os.environ.get("BRAID_TIMING") == "1":
+        now = time.time()
+        import psutil
+
+        sys.stderr.write(f"BRAID_TIMING {moment}={now - psutil.Process().create_time():.3f}\n")
+        sys.stderr.flush()
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the app until it is closed and return the exit status."""
+    options = parse(argv)
+    places = Places.of(options.profile)
+    # opencv, which comes with the models' library, points Qt at plugins of its own.
+    os.environ.pop("QT_QPA_PLATFORM_PLUGIN_PATH", None)
+    try:
+        log_file = faults.log_to(places.logs)
+        places.data.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        sys.stderr.write(f"Braid cannot write to {error.filename}. Check the folder, or choose one with --profile.\n")
+        return 1
+    lock = QLockFile(str(places.data / "braid.lock"))
+    lock.setStaleLockTime(0)
+    if not lock.tryLock(0):
+        sys.stderr.write("Braid is already running with these chats. Use its window, or --profile for others.\n")
+        return 1
+    return _run(options, places, log_file)
+
+
+def _run(options: Options, places: Places, log_file: Path) -> int:
+    sys.setswitchinterval(_SWITCH_INTERVAL_S)
+    app = Application(sys.argv[:1])
+    with qasync.QEventLoop(app) as loop:
+        asyncio.set_event_loop(loop)
+        program = Program(app, options, places)
+        faults.catch(loop, program.library.tell, log_file)
+        loop.run_until_complete(program.run())
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
