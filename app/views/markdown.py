@@ -1,0 +1,177 @@
+"""Markdown text to HTML that Qt's rich text draws well and that can carry nothing foreign."""
+
+from __future__ import annotations
+
+from collections.abc import MutableMapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from PySide6.QtGui import QFont
+
+from app.views import code
+from app.views.theme import SMALL_PX, TEXT_PX, Tokens, code_family, line_height
+
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
+    from markdown_it.token import Token
+
+SEGMENT_CHARS = 6000
+
+
+@dataclass(frozen=True, slots=True)
+class Rendered:
+    """HTML and the code blocks in it; a link ``copy:N`` stands for copying the N-th."""
+
+    html: str
+    blocks: tuple[code.Block, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """Where finished text ends: characters before ``offset`` will not change their look when text is added."""
+
+    offset: int
+    finished: tuple[str, ...]
+
+
+def render(text: str, tokens: Tokens) -> Rendered:
+    """One piece of Markdown; raw HTML in it is shown as text, pictures become their description."""
+    blocks: list[code.Block] = []
+    html = _parser().render(text, {"blocks": blocks, "tokens": tokens, "lines": text.split("\n")})
+    return Rendered(html, tuple(blocks))
+
+
+def segments(text: str, limit: int = SEGMENT_CHARS) -> list[str]:
+    """The text cut between top-level blocks into pieces of about ``limit`` characters, which bound a redraw's cost."""
+    if len(text) <= limit:
+        return [text]
+    pieces: list[str] = []
+    start = 0
+    for end in _ends(text)[:-1]:
+        if end - start >= limit:
+            pieces.append(text[start:end])
+            start = end
+    pieces.append(text[start:])
+    return pieces
+
+
+def cut(text: str) -> Cut:
+    """Separate finished top-level blocks from the last one, which may still grow."""
+    ends = _ends(text)
+    offset = ends[-2] if len(ends) > 1 else 0
+    starts = [0, *ends[:-2]] if len(ends) > 1 else []
+    return Cut(offset, tuple(text[a:b] for a, b in zip(starts, ends[:-1], strict=True)) if offset else ())
+
+
+def style(tokens: Tokens, font: QFont) -> str:
+    """The default style sheet of a message's document."""
+    height = line_height(font)
+    return f"""
+        p, li {{ line-height: {height}%; }}
+        p, pre, ul, ol, blockquote {{ margin: 0 0 8px 0; }}
+        ul ul, ul ol, ol ul, ol ol {{ margin: 0; }}
+        li p {{ margin: 0 0 4px 0; }}
+        h1, h2, h3, h4, h5, h6 {{ font-size: {TEXT_PX}px; font-weight: 600; margin: 8px 0 8px 0; }}
+        h1 {{ font-size: 20px; }}
+        h2 {{ font-size: 17px; }}
+        blockquote {{ margin-left: 16px; color: {tokens.muted}; }}
+        a {{ color: {tokens.accent}; text-decoration: underline; }}
+        code {{ font-family: '{code_family()}'; font-size: {UI_CODE_PX}px; }}
+        pre {{ font-family: '{code_family()}'; font-size: {UI_CODE_PX}px; line-height: 140%; margin: 0; }}
+        .bar {{ color: {tokens.muted}; font-size: {SMALL_PX + 1}px; line-height: 100%; margin: 0 0 6px 0; }}
+        th {{ font-weight: 600; text-align: left; border-bottom: 1px solid {tokens.control_line}; }}
+        td {{ border-bottom: 1px solid {tokens.line}; }}
+        th, td {{ padding: 6px 16px 6px 0; }}
+    """
+
+
+UI_CODE_PX = 13
+
+
+def _ends(text: str) -> list[int]:
+    """Offsets at which the top-level blocks end (the last one at the end of the text)."""
+    offsets = [0]
+    for line in text.splitlines(keepends=True):
+        offsets.append(offsets[-1] + len(line))
+    starts = [token.map[0] for token in _parser().parse(text) if token.level == 0 and token.map and token.nesting >= 0]
+    return [*(offsets[start] for start in starts[1:] if offsets[start]), len(text)]
+
+
+@lru_cache(maxsize=1)
+def _parser() -> MarkdownIt:
+    # Imported at first use: it takes 80 ms, which the first paint does not wait for.
+    from markdown_it import MarkdownIt
+
+    parser = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
+    parser.add_render_rule("fence", _fence)
+    parser.add_render_rule("code_block", _fence)
+    parser.add_render_rule("code_inline", _code_inline)
+    parser.add_render_rule("image", _image)
+    parser.add_render_rule("table_open", _table_open)
+    parser.add_render_rule("table_close", _table_close)
+    parser.add_render_rule("hr", _rule)
+    parser.add_render_rule("s_open", _strike)
+    return parser
+
+
+def warm_up() -> None:
+    """Import what rendering needs; called off the GUI thread once the window is painted."""
+    _parser().render("`warm`", {"blocks": [], "lines": ["`warm`"], "tokens": None})
+    code.warm_up()
+
+
+def _fence(_: Any, stream: Sequence[Token], index: int, __: Any, env: MutableMapping[str, Any]) -> str:
+    token = stream[index]
+    language = token.info.split()[0] if token.info.strip() else ""
+    block = code.Block(language, token.content.removesuffix("\n"))
+    env["blocks"].append(block)
+    closed = token.type == "code_block" or _closed(token, env["lines"])
+    body = code.html(block, env["tokens"]) if closed else escape(block.text)
+    link = f'<a href="copy:{len(env["blocks"]) - 1}" style="text-decoration:none">Copy</a>'
+    head = f'<td class="bar">{escape(language) or "code"}</td><td class="bar" align="right">{link}</td>'
+    # A one-column table gives code its own padded place; the text view paints the rounded surface behind it.
+    return (
+        '<table width="100%" cellpadding="12" cellspacing="0"><tr><td style="border:none; padding:12px;">'
+        f'<table width="100%" cellpadding="0" cellspacing="0" class="head"><tr>{_plain(head)}</tr></table>'
+        f"<pre>{body}</pre></td></tr></table><p style='line-height:50%'></p>"
+    )
+
+
+def _plain(cells: str) -> str:
+    return cells.replace("<td", '<td style="border:none; padding:0;"')
+
+
+def _closed(token: Token, lines: Sequence[str]) -> bool:
+    if not token.map or token.map[1] - token.map[0] < 2:
+        return False
+    last = lines[min(token.map[1], len(lines)) - 1].strip(" >\t\r")
+    return last.startswith(token.markup) and not last.strip(token.markup[0])
+
+
+def _code_inline(_: Any, stream: Sequence[Token], index: int, __: Any, env: MutableMapping[str, Any]) -> str:
+    colours: Tokens | None = env["tokens"]
+    surface = f' style="background-color:{colours.code}"' if colours else ""
+    return f"<code{surface}>{escape(stream[index].content)}</code>"
+
+
+def _image(_: Any, stream: Sequence[Token], index: int, __: Any, ___: Any) -> str:
+    # An answer must not make the app fetch anything, so its pictures stay words.
+    return f"<i>{escape(stream[index].content or 'picture')}</i>"
+
+
+def _table_open(*_: Any) -> str:
+    return '<table cellspacing="0" style="border-collapse:collapse">'
+
+
+def _table_close(*_: Any) -> str:
+    return "</table><p style='line-height:50%'></p>"
+
+
+def _rule(*_: Any) -> str:
+    return "<hr/>"
+
+
+def _strike(*_: Any) -> str:
+    return "<s>"

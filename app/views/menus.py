@@ -1,0 +1,129 @@
+"""The menu bar and the keys: one table of actions, placed as each platform does it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QMetaObject, Qt
+from PySide6.QtGui import QAction, QActionGroup, QKeySequence
+from PySide6.QtWidgets import QApplication, QMenu, QMessageBox
+
+from app.views.theme import Appearance, theme
+
+if TYPE_CHECKING:
+    from app.views.window import Window
+
+MAC = sys.platform == "darwin"
+_EDITS = (
+    ("Undo", "undo", QKeySequence.StandardKey.Undo),
+    ("Redo", "redo", QKeySequence.StandardKey.Redo),
+    None,
+    ("Cut", "cut", QKeySequence.StandardKey.Cut),
+    ("Copy", "copy", QKeySequence.StandardKey.Copy),
+    ("Paste", "paste", QKeySequence.StandardKey.Paste),
+    ("Select all", "selectAll", QKeySequence.StandardKey.SelectAll),
+)
+_APPEARANCES: tuple[tuple[str, Appearance], ...] = (("Like the system", "system"), ("Light", "light"), ("Dark", "dark"))
+
+
+def _add(menu: QMenu, text: str, does: Callable[[], object], *keys: str | QKeySequence.StandardKey) -> QAction:
+    action = menu.addAction(text)
+    action.setShortcuts([QKeySequence(key) for key in keys])
+    action.triggered.connect(lambda _=False: does())
+    return action
+
+
+def fill(window: Window) -> None:
+    """Give the window its menus."""
+    _file(window)
+    _edit(window)
+    _view(window)
+    _tabs(window)
+    _help(window)
+
+
+def _file(window: Window) -> None:
+    menu = window.menuBar().addMenu("&File")
+    _add(menu, "New chat", window.library.new_chat, "Ctrl+N", "Ctrl+T")
+    _add(menu, "Add pictures …", window.pick, "Ctrl+O")
+    menu.addSeparator()
+    _add(menu, "Close tab", window.close_tab, "Ctrl+W")
+    quits = _add(menu, "Quit Braid", window.close, QKeySequence.StandardKey.Quit)
+    quits.setMenuRole(QAction.MenuRole.QuitRole)
+
+
+def _edit(window: Window) -> None:
+    menu = window.menuBar().addMenu("&Edit")
+    for item in _EDITS:
+        if item is None:
+            menu.addSeparator()
+            continue
+        text, slot, key = item
+        _add(menu, text, partial(_tell_focused, slot), key)
+    menu.addSeparator()
+    _add(menu, "Search chats", window.search, "Ctrl+K")
+
+
+def _tell_focused(slot: str) -> None:
+    """Call an editing slot of the widget with the keyboard, if it has it."""
+    focused = QApplication.focusWidget()
+    if focused is not None and focused.metaObject().indexOfMethod(f"{slot}()") >= 0:
+        QMetaObject.invokeMethod(focused, slot, Qt.ConnectionType.DirectConnection)
+
+
+def _view(window: Window) -> None:
+    menu = window.menuBar().addMenu("&View")
+    for text, panel, keys in (
+        ("Chats", window.sidebar, ("Ctrl+\\",)),
+        # Some keyboards send the shifted sign.
+        ("Vitals", window.vitals, ("Ctrl+Shift+\\", "Ctrl+|")),
+    ):
+        action = _add(menu, text, lambda: None, *keys)
+        action.setCheckable(True)
+        action.setChecked(panel.isVisibleTo(window))
+        action.toggled.connect(panel.setVisible)
+        window.panel_actions.append(action)
+    menu.addSeparator()
+    looks = menu.addMenu("Appearance")
+    group = QActionGroup(looks)
+    for text, appearance in _APPEARANCES:
+        action = _add(looks, text, partial(window.dress, appearance))
+        action.setCheckable(True)
+        action.setChecked(theme.appearance == appearance)
+        group.addAction(action)
+
+
+def _tabs(window: Window) -> None:
+    menu = window.menuBar().addMenu("&Window")
+    control = "Meta" if MAC else "Ctrl"
+    _add(menu, "Next tab", lambda: window.step_tab(1), f"{control}+Tab")
+    _add(menu, "Previous tab", lambda: window.step_tab(-1), f"{control}+Shift+Tab", f"{control}+Shift+Backtab")
+    _add(menu, "Rename tab", window.rename_tab, "F2")
+    _add(menu, "Stop answering", window.stop, "Ctrl+.")
+    menu.addSeparator()
+    _add(menu, "Minimize", window.showMinimized, *(["Ctrl+M"] if MAC else []))
+    for number in range(1, 10):
+        action = QAction(window)
+        action.setShortcut(QKeySequence(f"Ctrl+{number}"))
+        action.triggered.connect(lambda _=False, number=number: window.show_tab(number))
+        window.addAction(action)
+
+
+def _help(window: Window) -> None:
+    menu = window.menuBar().addMenu("&Help")
+    about = _add(menu, "About Braid", lambda: _about(window))
+    about.setMenuRole(QAction.MenuRole.AboutRole)
+
+
+def _about(window: Window) -> None:
+    box = QMessageBox(window)
+    box.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+    box.setWindowTitle("About Braid")
+    box.setText("Braid")
+    box.setInformativeText(
+        "Chats with pictures, answered by a model on this computer, all of them at once. Nothing leaves the machine."
+    )
+    box.open()

@@ -1,0 +1,217 @@
+"""The window's colours, type and style sheet, in light and dark, switched at once."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from pathlib import Path
+from string import Template
+from typing import Literal
+
+from PySide6.QtCore import QObject, Qt, Signal
+from PySide6.QtGui import QColor, QFont, QFontDatabase, QFontMetricsF, QPalette
+from PySide6.QtWidgets import QApplication
+
+RESOURCES = Path(__file__).parents[2] / "resources"
+UI_PX = 13
+SMALL_PX = 11
+TEXT_PX = 15
+COLUMN_PX = 760
+Appearance = Literal["system", "light", "dark"]
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """Every colour of one appearance, as #rrggbb; text colours reach 4.5:1 on every surface they lie on."""
+
+    surface: str
+    side: str
+    raised: str
+    hover: str
+    line: str
+    control_line: str
+    text: str
+    muted: str
+    accent: str
+    on_accent: str
+    selection: str
+    bubble: str
+    code: str
+    error: str
+    error_surface: str
+    warning: str
+    warning_surface: str
+    keyword: str
+    string: str
+    number: str
+    function: str
+
+
+LIGHT = Tokens(
+    surface="#ffffff",
+    side="#f6f6f8",
+    raised="#ffffff",
+    hover="#ebebef",
+    line="#e3e3e8",
+    control_line="#8a8a94",
+    text="#1b1b1f",
+    muted="#5f5f68",
+    accent="#6e56cf",
+    on_accent="#ffffff",
+    selection="#e4dffa",
+    bubble="#f0eefb",
+    code="#f6f6f8",
+    error="#b91c26",
+    error_surface="#fdf0f0",
+    warning="#8a5200",
+    warning_surface="#fdf5e6",
+    keyword="#6e3fc4",
+    string="#1f6f3f",
+    number="#9a4a00",
+    function="#1d5fb4",
+)
+DARK = Tokens(
+    surface="#1a1a1d",
+    side="#141416",
+    raised="#222226",
+    hover="#2a2a2f",
+    line="#2f2f35",
+    control_line="#74747e",
+    text="#ececef",
+    muted="#a2a2ac",
+    accent="#9e8cfc",
+    on_accent="#16121f",
+    selection="#3a3260",
+    bubble="#292638",
+    code="#222226",
+    error="#ff8a8f",
+    error_surface="#341d20",
+    warning="#f0b656",
+    warning_surface="#33290f",
+    keyword="#bda8ff",
+    string="#8fd3a4",
+    number="#f2b277",
+    function="#8fbcff",
+)
+
+
+class Theme(QObject):
+    """The appearance in force; there is one per application, as with its palette.
+
+    Signals:
+        changed: the tokens are new ones; whoever keeps coloured text or icons makes them again.
+    """
+
+    changed = Signal()
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tokens = LIGHT
+        self._appearance: Appearance = "system"
+        self._styled: Tokens | None = None
+        self._hinted = False
+
+    @property
+    def appearance(self) -> Appearance:
+        """What the person chose."""
+        return self._appearance
+
+    def apply(self, appearance: Appearance) -> None:
+        """Dress the application; "system" keeps following the system from now on."""
+        hints = QApplication.styleHints()
+        if not self._hinted:
+            hints.colorSchemeChanged.connect(self._follow)
+            self._hinted = True
+        self._appearance = appearance
+        if appearance == "system":
+            hints.unsetColorScheme()
+        else:
+            hints.setColorScheme(Qt.ColorScheme.Dark if appearance == "dark" else Qt.ColorScheme.Light)
+        self._follow(hints.colorScheme())
+
+    def _follow(self, scheme: Qt.ColorScheme) -> None:
+        dark = scheme == Qt.ColorScheme.Dark if self._appearance == "system" else self._appearance == "dark"
+        self._dress(DARK if dark else LIGHT)
+
+    def _dress(self, tokens: Tokens) -> None:
+        app = QApplication.instance()
+        if not isinstance(app, QApplication) or tokens is self._styled:
+            return
+        self.tokens = self._styled = tokens
+        app.setStyle("Fusion")
+        app.setFont(ui_font())
+        app.setPalette(palette(tokens))
+        app.setStyleSheet(style_sheet(tokens))
+        self.changed.emit()
+
+
+theme = Theme()
+
+
+def tokens() -> Tokens:
+    """The colours in force now, for painting."""
+    return theme.tokens
+
+
+def color(name: str, alpha: float = 1.0) -> QColor:
+    """A colour in force now by its token's name, optionally see-through (0 to 1)."""
+    made = QColor(getattr(theme.tokens, name))
+    made.setAlphaF(alpha)
+    return made
+
+
+def ui_font(px: int = UI_PX, *, strong: bool = False) -> QFont:
+    """The system's font at a size in pixels, with figures of one width."""
+    font = QFont(QApplication.font())
+    font.setPixelSize(px)
+    font.setWeight(QFont.Weight.DemiBold if strong else QFont.Weight.Normal)
+    font.setFeature(QFont.Tag("tnum"), 1)
+    return font
+
+
+def code_family() -> str:
+    """The system's fixed-width font."""
+    return QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont).family()
+
+
+def line_height(font: QFont, ratio: float = 1.5) -> int:
+    """The percentage of a font's natural height that makes lines ``ratio`` times its size, as Qt's CSS wants it."""
+    return round(100 * ratio * font.pixelSize() / QFontMetricsF(font).height())
+
+
+def palette(colors: Tokens) -> QPalette:
+    """Qt's palette for one appearance."""
+    role = QPalette.ColorRole
+    made = QPalette()
+    roles = {
+        role.Window: colors.surface,
+        role.WindowText: colors.text,
+        role.Base: colors.surface,
+        role.AlternateBase: colors.side,
+        role.Text: colors.text,
+        role.Button: colors.raised,
+        role.ButtonText: colors.text,
+        role.BrightText: colors.error,
+        role.Highlight: colors.selection,
+        role.HighlightedText: colors.text,
+        role.Link: colors.accent,
+        role.LinkVisited: colors.accent,
+        role.PlaceholderText: colors.muted,
+        role.ToolTipBase: colors.raised,
+        role.ToolTipText: colors.text,
+        role.Accent: colors.accent,
+        role.Light: colors.hover,
+        role.Mid: colors.line,
+        role.Dark: colors.control_line,
+    }
+    for which, value in roles.items():
+        made.setColor(which, QColor(value))
+    for which in (role.WindowText, role.Text, role.ButtonText):
+        made.setColor(QPalette.ColorGroup.Disabled, which, QColor(colors.control_line))
+    return made
+
+
+def style_sheet(colors: Tokens) -> str:
+    """The application's style sheet with one appearance's colours filled in."""
+    source = (RESOURCES / "styles" / "braid.qss").read_text(encoding="utf-8")
+    return Template(source).substitute(dataclasses.asdict(colors))

@@ -1,0 +1,228 @@
+"""The conversation as it is read: messages, the growing answer, and a view that follows it until told otherwise."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import Qt, QTimer
+from PySide6.QtGui import QHideEvent, QResizeEvent, QShowEvent
+from PySide6.QtWidgets import QFrame, QScrollArea, QVBoxLayout, QWidget
+
+from app.views.buttons import IconButton
+from app.views.code import Block, highlighter
+from app.views.empty import Empty
+from app.views.message import AssistantMessage, Message, UserMessage
+from app.views.theme import COLUMN_PX, theme
+
+if TYPE_CHECKING:
+    from app.state.conversation import Conversation, Turn
+    from app.state.model import Model
+
+BUILT = 50
+FRAME_MS = 33
+_SLICE_S = 0.008
+_NEAR_END_PX = 24
+_MARGIN_PX = 24
+
+
+class Transcript(QScrollArea):
+    """The turns of one conversation, newest at the bottom; only the last ones are built."""
+
+    def __init__(self, conversation: Conversation, model: Model, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._chat = conversation
+        self._messages: dict[str, Message] = {}
+        self._wanted = BUILT
+        self._dirty: set[str] = set()
+        self._following = True
+        self._span = 0
+        self._rest_ms = FRAME_MS
+        self._lay_out()
+        self._empty = Empty(conversation, model, self._inner)
+        self._column.insertWidget(0, self._empty)
+        self._jump = IconButton("down", "Jump to newest", self, role="text")
+        self._jump.setObjectName("jump")
+        self._jump.clicked.connect(self.jump)
+        self._jump.hide()
+        self._frame = QTimer(self, singleShot=True, timerType=Qt.TimerType.PreciseTimer)
+        self._frame.timeout.connect(self._draw)
+        self._builder = QTimer(self, interval=0)
+        self._builder.timeout.connect(self._build)
+        self._connect()
+        self._build()
+
+    def _lay_out(self) -> None:
+        self.setAccessibleName("Conversation")
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setWidgetResizable(True)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        self._inner = QWidget(self)
+        self._column = QVBoxLayout(self._inner)
+        self._column.setSpacing(16)
+        self._column.addStretch(1)
+        self.setWidget(self._inner)
+        self.viewport().setAutoFillBackground(False)
+        self._inner.setAutoFillBackground(False)
+
+    def _connect(self) -> None:
+        self._chat.turn_added.connect(self._add)
+        self._chat.turn_changed.connect(self._touch)
+        self._chat.turn_removed.connect(self._remove)
+        self._chat.activity_changed.connect(self._touch_live)
+        theme.changed.connect(self._restyle)
+        highlighter.ready.connect(self._colour)
+        bar = self.verticalScrollBar()
+        bar.valueChanged.connect(self._scrolled)
+        bar.rangeChanged.connect(self._grown)
+
+    def jump(self) -> None:
+        """Go to the newest message and follow it again."""
+        self._following = True
+        self.verticalScrollBar().setValue(self.verticalScrollBar().maximum())
+        self._place_jump()
+
+    # Building
+
+    def _build(self) -> None:
+        """Build messages from the newest up, a slice at a time, so that opening a long chat stalls nobody."""
+        until = time.perf_counter() + _SLICE_S
+        for turn in self._missing():
+            self._insert(turn)
+            if time.perf_counter() > until:
+                break
+        more = next(self._missing(), None) is not None
+        if more != self._builder.isActive():
+            self._builder.start() if more else self._builder.stop()
+        self._show_empty()
+
+    def _missing(self) -> Iterator[Turn]:
+        return (turn for turn in reversed(self._chat.turns[-self._wanted :]) if turn.id not in self._messages)
+
+    def _insert(self, turn: Turn) -> None:
+        kind = UserMessage if turn.role == "user" else AssistantMessage
+        message = kind(turn, self._inner)
+        message.retry.connect(self._chat.retry)
+        self._messages[turn.id] = message
+        order = [each.id for each in self._chat.turns if each.id in self._messages]
+        self._column.insertWidget(1 + order.index(turn.id), message)
+        self._fit(message)
+        message.refresh(self._activity(turn))
+
+    def _older(self) -> None:
+        if len(self._chat.turns) > self._wanted:
+            self._wanted += BUILT
+            self._builder.start()
+
+    # Changes
+
+    def _add(self, turn_id: str) -> None:
+        turn = self._turn(turn_id)
+        if turn is None or turn_id in self._messages:
+            return
+        self._insert(turn)
+        if turn.role == "user":
+            self._following = True
+        self._show_empty()
+
+    def _remove(self, turn_id: str) -> None:
+        message = self._messages.pop(turn_id, None)
+        self._dirty.discard(turn_id)
+        if message is not None:
+            self._column.removeWidget(message)
+            message.hide()
+            message.deleteLater()
+        self._show_empty()
+
+    def _touch(self, turn_id: str) -> None:
+        self._dirty.add(turn_id)
+        if self.isVisible() and not self._frame.isActive():
+            self._frame.start(self._rest_ms)
+
+    def _touch_live(self) -> None:
+        for turn in self._chat.turns[-4:]:
+            if turn.state in ("live", "queued"):
+                self._touch(turn.id)
+
+    def _draw(self) -> None:
+        """Draw what changed since the last frame; a costly frame puts the next one off, so that typing stays quick."""
+        start = time.perf_counter()
+        for turn_id in tuple(self._dirty):
+            turn = self._turn(turn_id)
+            message = self._messages.get(turn_id)
+            if turn is not None and message is not None:
+                message.turn = turn
+                message.refresh(self._activity(turn))
+        self._dirty.clear()
+        self._rest_ms = max(FRAME_MS, int(4000 * (time.perf_counter() - start)))
+
+    def _turn(self, turn_id: str) -> Turn | None:
+        return next((turn for turn in reversed(self._chat.turns) if turn.id == turn_id), None)
+
+    def _activity(self, turn: Turn) -> str:
+        return self._chat.activity if turn.state in ("live", "queued") and turn.role == "assistant" else ""
+
+    def _restyle(self) -> None:
+        for message in self._messages.values():
+            message.restyle()
+
+    def _colour(self, block: Block) -> None:
+        for message in self._messages.values():
+            message.colour(block)
+
+    def _show_empty(self) -> None:
+        self._empty.setVisible(not self._chat.turns)
+
+    # Following
+
+    def _scrolled(self, value: int) -> None:
+        bar = self.verticalScrollBar()
+        self._following = value >= bar.maximum() - _NEAR_END_PX
+        self._place_jump()
+        if value < 400 and bar.maximum() > 400:
+            self._older()
+
+    def _grown(self, _: int, maximum: int) -> None:
+        bar = self.verticalScrollBar()
+        if self._following:
+            bar.setValue(maximum)
+        elif self._builder.isActive():
+            bar.setValue(bar.value() + maximum - self._span)  # older messages came in above: stay on the same line
+        self._span = maximum
+        self._place_jump()
+
+    def _place_jump(self) -> None:
+        self._jump.setVisible(not self._following)
+        if not self._following:
+            size = self._jump.sizeHint()
+            self._jump.setGeometry(
+                (self.width() - size.width()) // 2, self.height() - size.height() - 12, size.width(), size.height()
+            )
+
+    # Geometry
+
+    def _fit(self, message: Message) -> None:
+        if isinstance(message, UserMessage):
+            message.fit(self._text_width())
+
+    def _text_width(self) -> int:
+        return min(COLUMN_PX, self.viewport().width() - 2 * _MARGIN_PX)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        side = max(_MARGIN_PX, (self.viewport().width() - COLUMN_PX) // 2)
+        self._column.setContentsMargins(side, 24, side, 8)
+        for message in self._messages.values():
+            self._fit(message)
+        super().resizeEvent(event)
+        self._place_jump()
+
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        if self._dirty:
+            self._frame.start(0)
+
+    def hideEvent(self, event: QHideEvent) -> None:
+        self._frame.stop()
+        super().hideEvent(event)

@@ -1,0 +1,253 @@
+"""The window: list of chats, tabs over the conversation, vitals; drops anywhere, keys for everything."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QByteArray, QPoint, QRect, QRectF, Qt, QThreadPool, QTimer
+from PySide6.QtGui import (
+    QCloseEvent,
+    QDragEnterEvent,
+    QDragLeaveEvent,
+    QDragMoveEvent,
+    QDropEvent,
+    QKeySequence,
+    QShortcut,
+    QShowEvent,
+)
+from PySide6.QtWidgets import QFileDialog, QMainWindow, QSplitter, QStackedWidget, QVBoxLayout, QWidget
+
+from app.views import drop, markdown, menus
+from app.views.chat import Chat
+from app.views.drop import Dropped, Veil
+from app.views.library import Sidebar
+from app.views.tabs import TabStrip
+from app.views.theme import Appearance, theme
+from app.views.vitals import VitalsPanel
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from PySide6.QtGui import QAction
+
+    from app.settings import Settings
+    from app.state.library import Library
+    from app.state.model import Model
+    from app.state.vitals import Vitals
+
+_SIZE = (1200, 800)
+
+
+class Window(QMainWindow):
+    """Braid's window; closing it writes its shape into the settings."""
+
+    def __init__(self, library: Library, model: Model, vitals: Vitals, settings: Settings) -> None:
+        super().__init__()
+        theme.apply(settings.appearance)
+        self.library, self._model, self._settings = library, model, settings
+        self.panel_actions: list[QAction] = []
+        self._pages: dict[str, Chat] = {}
+        self._dragged: Dropped | None = None
+        self._warm = False
+        self.strip = TabStrip(library, self)
+        self.sidebar = Sidebar(library, model, self)
+        self.vitals = VitalsPanel(vitals, self)
+        self._lay_out()
+        self.sidebar.setVisible(settings.sidebar_visible)
+        self.vitals.setVisible(settings.vitals_visible)
+        menus.fill(self)
+        self._connect()
+        self.resize(*_SIZE)
+        self.restoreGeometry(QByteArray.fromBase64(settings.geometry.encode()))
+        self._show_current()
+
+    def _lay_out(self) -> None:
+        self.setMinimumSize(720, 480)
+        self.setAcceptDrops(True)
+        centre = QWidget(self)
+        centre.setObjectName("centre")
+        centre.setMinimumWidth(360)
+        column = QVBoxLayout(centre)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        self._stack = QStackedWidget(centre)
+        column.addWidget(self.strip)
+        column.addWidget(self._stack, 1)
+        splitter = QSplitter(Qt.Orientation.Horizontal, self)
+        splitter.setHandleWidth(1)
+        splitter.setChildrenCollapsible(False)
+        for index, part in enumerate((self.sidebar, centre, self.vitals)):
+            splitter.addWidget(part)
+            splitter.setStretchFactor(index, int(part is centre))
+        splitter.setSizes([248, 720, 232])
+        self.setCentralWidget(splitter)
+        self._veil = Veil(self)
+
+    def _connect(self) -> None:
+        library = self.library
+        library.current_changed.connect(self._show_current)
+        library.tabs_changed.connect(self._drop_pages)
+        self.strip.add.clicked.connect(library.new_chat)
+        for button, action in zip((self.strip.sidebar, self.strip.vitals), self.panel_actions, strict=True):
+            button.clicked.connect(action.toggle)
+        QShortcut(QKeySequence(Qt.Key.Key_Escape), self, self._escape)
+
+    # Pages
+
+    @property
+    def page(self) -> Chat:
+        """The page that is shown."""
+        return self._page(self.library.current.id)
+
+    def _page(self, chat_id: str) -> Chat:
+        if chat_id not in self._pages:
+            chat = Chat(self.library.current, self._model, self._stack)
+            chat.composer.pick.connect(self.pick)
+            chat.conversation.title_changed.connect(self._title)
+            self._pages[chat_id] = chat
+            self._stack.addWidget(chat)
+        return self._pages[chat_id]
+
+    def _show_current(self) -> None:
+        page = self.page
+        self._stack.setCurrentWidget(page)
+        self._title()
+        if not self.sidebar.isAncestorOf(self.focusWidget() or self) and not self.strip.isAncestorOf(
+            self.focusWidget() or self
+        ):
+            page.composer.field.setFocus()
+
+    def _drop_pages(self) -> None:
+        """Forget the pages of closed tabs."""
+        kept = {chat.id for chat in self.library.tabs}
+        for gone in set(self._pages) - kept:
+            page = self._pages.pop(gone)
+            self._stack.removeWidget(page)
+            page.hide()
+            page.deleteLater()
+
+    def _title(self) -> None:
+        self.setWindowTitle(f"{self.library.current.title} – Braid")
+
+    # What menus and keys do
+
+    def dress(self, appearance: Appearance) -> None:
+        """Change the appearance now and for the next start."""
+        self._settings.appearance = appearance
+        theme.apply(appearance)
+
+    def pick(self) -> None:
+        """Let the person choose pictures for the current chat."""
+        draft = self.library.current.composer
+        dialog = QFileDialog(self, "Add pictures")
+        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        dialog.setFileMode(QFileDialog.FileMode.ExistingFiles)
+        dialog.setNameFilters([f"Pictures ({' '.join(f'*{end}' for end in sorted(drop.PICTURES))})", "All files (*)"])
+        dialog.filesSelected.connect(lambda names: draft.add_files(_paths(names)))
+        dialog.open()
+
+    def close_tab(self) -> None:
+        """Close the current tab."""
+        self.library.close_tab(self.library.current.id)
+
+    def stop(self) -> None:
+        """Stop the current chat's answer."""
+        self.library.current.stop()
+
+    def rename_tab(self) -> None:
+        """Change the current tab's title in place."""
+        self.strip.row.tabs[self.library.current.id].rename()
+
+    def step_tab(self, by: int) -> None:
+        """Show the next (1) or previous (-1) tab, round the end."""
+        tabs = [chat.id for chat in self.library.tabs]
+        self.library.select(tabs[(tabs.index(self.library.current.id) + by) % len(tabs)])
+        self.page.composer.field.setFocus()
+
+    def show_tab(self, number: int) -> None:
+        """Show a tab by its place from 1; 9 is the last one."""
+        tabs = self.library.tabs
+        if number == 9 or number <= len(tabs):
+            self.library.select(tabs[-1 if number == 9 else number - 1].id)
+            self.page.composer.field.setFocus()
+
+    def search(self) -> None:
+        """Put the keyboard into the search field."""
+        self.panel_actions[0].setChecked(True)
+        self.sidebar.search.setFocus(Qt.FocusReason.ShortcutFocusReason)
+        self.sidebar.search.selectAll()
+
+    def _escape(self) -> None:
+        """Close what is open: the search first, then the notice."""
+        if self.sidebar.search.text() or self.sidebar.search.hasFocus():
+            self.sidebar.search.clear()
+        else:
+            self.page.composer.notice.hide()
+        self.page.composer.field.setFocus()
+
+    # Drops
+
+    def _over_tabs(self, place: QPoint) -> bool:
+        return self._strip_rect().contains(place)
+
+    def _strip_rect(self) -> QRect:
+        return QRect(self.strip.mapTo(self, QPoint(0, 0)), self.strip.size())
+
+    def dragEnterEvent(self, event: QDragEnterEvent) -> None:
+        self._dragged = drop.read(event.mimeData())
+        event.setDropAction(Qt.DropAction.CopyAction)
+        event.accept()
+        self._lift(event.position().toPoint())
+
+    def dragMoveEvent(self, event: QDragMoveEvent) -> None:
+        event.setDropAction(Qt.DropAction.CopyAction)
+        event.accept()
+        self._lift(event.position().toPoint())
+
+    def dragLeaveEvent(self, event: QDragLeaveEvent) -> None:
+        self._dragged = None
+        self._veil.hide()
+
+    def dropEvent(self, event: QDropEvent) -> None:
+        self._veil.hide()
+        self._dragged = None
+        found = drop.read(event.mimeData())
+        event.setDropAction(Qt.DropAction.CopyAction)
+        event.accept()
+        new = self._over_tabs(event.position().toPoint()) and found.usable
+        chat = self.library.new_chat() if new else self.library.current
+        if found.text:
+            self.page.composer.insert(found.text)
+        else:
+            drop.put(found, chat.composer)
+        self.activateWindow()
+        self.page.composer.field.setFocus()
+
+    def _lift(self, place: QPoint) -> None:
+        if self._dragged is None:
+            return
+        over_tabs = self._over_tabs(place) and self._dragged.usable
+        text = drop.sentence(self._dragged, None if over_tabs else self.library.current.title)
+        page = QRect(self._stack.mapTo(self, QPoint(0, 0)), self._stack.size())
+        self._veil.lift(QRectF(self._strip_rect() if over_tabs else page), text, refuses=not self._dragged.usable)
+
+    # Life
+
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        if not self._warm:
+            self._warm = True
+            # What drawing an answer imports takes 0.2 s: fetch it when the window stands, beside the GUI thread.
+            QTimer.singleShot(0, self, lambda: QThreadPool.globalInstance().start(markdown.warm_up))
+
+    def closeEvent(self, event: QCloseEvent) -> None:
+        self._settings.geometry = bytes(self.saveGeometry().toBase64().data()).decode()
+        self._settings.sidebar_visible = self.sidebar.isVisibleTo(self)
+        self._settings.vitals_visible = self.vitals.isVisibleTo(self)
+        super().closeEvent(event)
+
+
+def _paths(names: list[str]) -> list[Path]:
+    from pathlib import Path
+
+    return [Path(name) for name in names]

@@ -1,0 +1,237 @@
+"""A library, model and vitals that do as a test says, with the signals and methods that views use."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from io import BytesIO
+from pathlib import Path
+
+from PIL import Image
+from PySide6.QtCore import QObject, Signal
+
+from app.state.attachment import Attachment
+from app.state.composer import Chip, Composer
+from app.state.library import Entry
+from app.state.turn import AnswerFacts, Turn
+from app.state.vitals import Sample
+from engine.request import Phase
+
+_numbers = itertools.count(1)
+
+
+def attachment(
+    name: str, size: tuple[int, int] = (320, 240), colour: str = "teal", image: Image.Image | None = None
+) -> Attachment:
+    """A picture as the state would keep it."""
+    image = image or Image.new("RGB", size, colour)
+    data = BytesIO()
+    small = image.copy()
+    small.thumbnail((512, 512))
+    small.save(data, "PNG")
+    return Attachment(f"a{next(_numbers)}", "image", name, Path(name), *image.size, None, data.getvalue(), tokens=312)
+
+
+class Draft(Composer):
+    """A composer whose files are read when the test says so; it must be one, as drops check for it."""
+
+    def __init__(self) -> None:
+        QObject.__init__(self)
+        self._text = ""
+        self._chips: dict[str, Chip] = {}
+        self.sent: list[tuple[str, tuple[Chip, ...]]] = []
+        self.asked: list[object] = []
+
+    def set_text(self, text: str) -> None:
+        self._text = text
+        self.changed.emit()
+
+    def add_files(self, paths: Sequence[Path]) -> None:
+        self.asked += paths
+        for path in paths:
+            self._reading(path.name)
+
+    def add_image_data(self, data: bytes, name: str) -> None:
+        self.asked.append(data)
+        self._reading(name)
+
+    def add_data_url(self, url: str, name: str) -> None:
+        self.asked.append(url)
+        self._reading(name)
+
+    def _reading(self, name: str) -> None:
+        chip = Chip(f"c{next(_numbers)}", name, "reading")
+        self._chips[chip.id] = chip
+        self.changed.emit()
+
+    def finish(self, chip_id: str, found: Attachment | None, error: str | None = None) -> None:
+        """Reading ends: with an attachment or a sentence."""
+        state = "ready" if found else "failed"
+        self._chips[chip_id] = replace(self._chips[chip_id], state=state, attachment=found, error=error)
+        self.changed.emit()
+
+    def remove(self, chip_id: str) -> None:
+        self._chips.pop(chip_id)
+        self.changed.emit()
+
+    def send(self) -> None:
+        self.sent.append((self._text, self.chips))
+        self._text, self._chips = "", {}
+        self.changed.emit()
+
+
+class Chat(QObject):
+    """A conversation whose turns the test writes."""
+
+    turn_added = Signal(str)
+    turn_changed = Signal(str)
+    turn_removed = Signal(str)
+    activity_changed = Signal()
+    title_changed = Signal(str)
+
+    def __init__(self, title: str = "New chat") -> None:
+        super().__init__()
+        self.id = f"chat{next(_numbers)}"
+        self.title = title
+        self.turns: list[Turn] = []
+        self.composer = Draft()
+        self.phase: Phase | None = None
+        self.activity = ""
+        self.tokens_per_second: float | None = None
+        self.unread = False
+        self.stopped = 0
+        self.retried: list[str] = []
+
+    def stop(self) -> None:
+        self.stopped += 1
+
+    def retry(self, turn_id: str) -> None:
+        self.retried.append(turn_id)
+
+    def rename(self, title: str) -> None:
+        self.title = title
+        self.title_changed.emit(title)
+
+    def mark_read(self) -> None:
+        self.unread = False
+        self.activity_changed.emit()
+
+    def add(self, turn: Turn) -> Turn:
+        """Append a turn as the state would."""
+        self.turns.append(turn)
+        self.turn_added.emit(turn.id)
+        return turn
+
+    def ask(self, text: str, *attachments: Attachment) -> Turn:
+        """Append a person's turn."""
+        return self.add(Turn(role="user", text=text, attachments=attachments))
+
+    def answer(self, text: str, facts: AnswerFacts | None = None) -> Turn:
+        """Append a finished answer."""
+        return self.add(Turn(role="assistant", text=text, facts=facts))
+
+    def begin(self, text: str = "") -> Turn:
+        """Append an answer that is being written."""
+        turn = self.add(Turn(role="assistant", text=text, state="live"))
+        self.act(Phase.GENERATION, "41 tok/s")
+        return turn
+
+    def write(self, turn: Turn, text: str) -> None:
+        """One engine output."""
+        turn.text += text
+        self.turn_changed.emit(turn.id)
+
+    def end(self, turn: Turn, state: str = "done", error: str | None = None) -> None:
+        """The answer is over."""
+        turn.state, turn.error = state, error  # type: ignore[assignment]
+        self.turn_changed.emit(turn.id)
+        self.act(None, "")
+
+    def act(self, phase: Phase | None, activity: str) -> None:
+        """Say what the engine does."""
+        self.phase, self.activity = phase, activity
+        self.activity_changed.emit()
+
+
+class Chats(QObject):
+    """A library of such conversations."""
+
+    entries_changed = Signal()
+    tabs_changed = Signal()
+    current_changed = Signal(str)
+    deleted = Signal(str)
+
+    def __init__(self, *titles: str) -> None:
+        super().__init__()
+        self.tabs = [Chat(title) for title in titles or ("New chat",)]
+        self.current = self.tabs[0]
+        self.entries: tuple[Entry, ...] = tuple(Entry(chat.id, chat.title, time.time()) for chat in self.tabs)
+        self.calls: list[tuple[object, ...]] = []
+
+    def new_chat(self) -> Chat:
+        chat = Chat()
+        self.tabs.append(chat)
+        self.tabs_changed.emit()
+        self.select(chat.id)
+        return chat
+
+    def open(self, id: str) -> None:
+        self.calls.append(("open", id))
+        if any(chat.id == id for chat in self.tabs):
+            self.select(id)
+
+    def close_tab(self, id: str) -> None:
+        index = next(i for i, chat in enumerate(self.tabs) if chat.id == id)
+        closed = self.tabs.pop(index)
+        if not self.tabs:
+            self.tabs.append(Chat())
+        self.tabs_changed.emit()
+        if closed is self.current:
+            self.select(self.tabs[min(index, len(self.tabs) - 1)].id)
+
+    def select(self, id: str) -> None:
+        self.current = next(chat for chat in self.tabs if chat.id == id)
+        self.current_changed.emit(id)
+
+    def move_tab(self, from_index: int, to_index: int) -> None:
+        self.tabs.insert(to_index, self.tabs.pop(from_index))
+        self.tabs_changed.emit()
+
+    def delete(self, id: str) -> None:
+        self.calls.append(("delete", id))
+        gone = next(entry for entry in self.entries if entry.id == id)
+        self.entries = tuple(entry for entry in self.entries if entry.id != id)
+        self.entries_changed.emit()
+        self.deleted.emit(gone.title)
+
+    def undo_delete(self) -> None:
+        self.calls.append(("undo",))
+
+
+class LoadedModel(QObject):
+    """A model in the state a test wants."""
+
+    changed = Signal()
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.name, self.status, self.progress, self.stage = "Pocket", "ready", 1.0, ""
+        self.error: str | None = None
+        self.takes_images = True
+
+
+class Figures(QObject):
+    """Vitals that say what a test sets."""
+
+    sampled = Signal()
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.latest: Sample | None = None
+        self.history: tuple[float, ...] = ()
+        self.watched: list[bool] = []
+
+    def watch(self, on: bool) -> None:
+        self.watched.append(on)
