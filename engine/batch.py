@@ -1,0 +1,213 @@
+"""Rows on the device: prefill, join, decode, leave.
+
+Everything here that touches arrays runs inside a unit (``engine.device``); between units only Python state is read.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import mlx.core as mx
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.detokenizer import Detokenizer
+from engine.models.port import Chunk, Encoding, Features, Port
+from engine.prompt import MediaItem, PreparedPrompt
+from engine.request import MLLMRequest
+from engine.sampling import RowSampler, sample
+
+
+@dataclass(slots=True, eq=False)
+class Row:
+    """One admitted request.
+
+    Attributes:
+        limit: most tokens it may generate: ``max_tokens``, or less where the context ends first.
+        dispatched: tokens sampled so far, read or not.
+        alone: decode it by itself, since a step that held it has failed once.
+        gone: finished or aborted; the next unit drops it.
+    """
+
+    request: MLLMRequest
+    prompt: PreparedPrompt
+    sampler: RowSampler
+    detokenizer: Detokenizer
+    stop_ids: frozenset[int]
+    limit: int
+    dispatched: int = 0
+    alone: bool = False
+    gone: bool = False
+
+    @property
+    def request_id(self) -> str:
+        """The request's id."""
+        return self.request.request_id
+
+    def start_over(self) -> None:
+        """Go back to what was emitted, to be prefilled again and then decode alone."""
+        self.alone = True
+        self.dispatched = len(self.request.output_tokens)
+        self.sampler = self.sampler.resumed(self.request.output_tokens)
+
+
+class Prefill:
+    """A row on its way into the batch: pictures first, then its prompt chunk by chunk, all but the last token.
+
+    The last token is fed by the row's first decode step, whose logits give the first new token. After a failed decode
+    step the tokens already emitted are fed again as part of the prompt.
+    """
+
+    def __init__(self, port: Port, row: Row) -> None:
+        self.row = row
+        self._port = port
+        self._ids = (*row.prompt.ids, *row.request.output_tokens)
+        self.target = len(self._ids) - 1
+        self.done = 0
+        self.cache: list[Any] = port.make_cache()
+        self.encoding: Encoding | None = None
+        self._features: dict[str, Features] = {}
+
+    @property
+    def remaining(self) -> int:
+        """Prompt tokens still to feed."""
+        return self.target - self.done
+
+    @property
+    def last_token(self) -> int:
+        """What the first decode step feeds."""
+        return self._ids[-1]
+
+    @property
+    def pictures(self) -> tuple[int, int]:
+        """(pictures encoded, pictures in all)."""
+        media = self.row.prompt.media
+        return sum(item.key in self._features for item in media), len(media)
+
+    def next_picture(self) -> MediaItem | None:
+        """The next picture that must be encoded before the prompt can go on."""
+        ahead = (item for item in self.row.prompt.media if item.slots[-1][0] + item.slots[-1][1] > self.done)
+        return next((item for item in ahead if item.key not in self._features), None)
+
+    def encode(self, budget_s: float) -> bool:
+        """Unit: go on with the next picture; True when it is encoded."""
+        if self.encoding is None:
+            item = self.next_picture()
+            assert item is not None
+            self.encoding = self._port.encode(item)
+        if not self.encoding.advance(budget_s):
+            return False
+        assert self.encoding.features is not None
+        self._features[self.encoding.item.key] = self.encoding.features
+        self.encoding = None
+        return True
+
+    def advance(self, tokens: int) -> None:
+        """Unit: feed the next ``tokens`` prompt tokens."""
+        end = self.done + tokens
+        mx.eval(self._port.prefill(self._chunk(self.done, end), self.cache))
+        self.done = end
+
+    def _chunk(self, start: int, end: int) -> Chunk:
+        visual = []
+        for item in self.row.prompt.media:
+            first = 0
+            for slot, length in item.slots:
+                a, b = max(slot, start), min(slot + length, end)
+                if a < b:
+                    visual.append((a - start, b - start, self._features[item.key], first + a - slot))
+                first += length
+        return Chunk(self._ids[start:end], self._positions(start, end), visual)
+
+    def _positions(self, start: int, end: int) -> NDArray[np.int32] | None:
+        known = self.row.prompt.positions
+        if known is None or end <= known.shape[1]:
+            return None if known is None else known[:, start:end]
+        after = np.arange(known.shape[1], end, dtype=np.int32) + self.row.prompt.rope_delta
+        return np.concatenate([known, np.broadcast_to(after, (3, after.size))], axis=1)[:, start:end]
+
+
+@dataclass(slots=True)
+class DecodeGroup:
+    """Rows that decode together, pipelined: step n+1 is queued from lazy tokens before step n is read.
+
+    A lone row keeps its scalar caches; they are merged when a second one joins and extracted when one is left.
+    """
+
+    port: Port
+    rows: list[Row] = field(default_factory=list)
+    joining: list[Prefill] = field(default_factory=list)
+    _cache: list[Any] = field(default_factory=list)
+    _tokens: mx.array | None = None
+    _deltas: mx.array | None = None
+    _unread: tuple[list[Row], mx.array] | None = None
+
+    @property
+    def members(self) -> list[Row]:
+        """Rows that have not ended: about to join, in the batch, or with a last token still unread."""
+        unread = self._unread[0] if self._unread else []
+        joining = (prefill.row for prefill in self.joining)
+        return [row for row in dict.fromkeys((*self.rows, *unread, *joining)) if not row.gone]
+
+    def _join(self, prefill: Prefill) -> None:
+        """Take in a row whose prompt, but for its last token, is in its cache."""
+        token = mx.array([prefill.last_token])
+        delta = mx.array([[prefill.row.prompt.rope_delta]])
+        if self._tokens is None or self._deltas is None:
+            self._cache, self._tokens, self._deltas = prefill.cache, token, delta
+        else:
+            if len(self.rows) == 1:
+                self._cache = [type(layer).merge([layer]) for layer in self._cache]
+            for layer, other in zip(self._cache, prefill.cache, strict=True):
+                layer.extend(type(other).merge([other]))
+            self._tokens = mx.concatenate([self._tokens, token])
+            self._deltas = mx.concatenate([self._deltas, delta])
+        self.rows.append(prefill.row)
+
+    def step(self) -> list[tuple[Row, int]]:
+        """Unit: drop rows that are gone, take in those that join, queue the next step, then read the one before.
+
+        Returns:
+            (row, token) of the step read; empty for the first one.
+        """
+        self._keep([row for row in self.rows if not row.gone and row.dispatched < row.limit])
+        while self.joining:
+            if not self.joining[0].row.gone:
+                self._join(self.joining[0])
+            del self.joining[0]
+        unread, self._unread = self._unread, None
+        if self._tokens is not None and self._deltas is not None:
+            logits = self.port.decode(self._tokens, self._cache, self._deltas)
+            self._tokens = sample(logits, [row.sampler for row in self.rows])
+            mx.async_eval(self._tokens)
+            self._unread = (list(self.rows), self._tokens)
+            for row in self.rows:
+                row.dispatched += 1
+        if unread is None:
+            return []
+        tokens: list[int] = np.array(unread[1]).tolist()
+        return [(row, token) for row, token in zip(unread[0], tokens, strict=True) if not row.gone]
+
+    def clear(self) -> None:
+        """Drop all rows and their memory."""
+        self.rows, self.joining, self._cache = [], [], []
+        self._tokens = self._deltas = self._unread = None
+
+    def _keep(self, keep: list[Row]) -> None:
+        if len(keep) == len(self.rows):
+            return
+        places = [self.rows.index(row) for row in keep]
+        if not keep:
+            self.rows, self._cache, self._tokens, self._deltas = [], [], None, None
+            return
+        assert self._tokens is not None
+        assert self._deltas is not None
+        index = mx.array(places, mx.int32)
+        if len(keep) == 1:
+            self._cache = [layer.extract(places[0]) for layer in self._cache]
+        else:
+            for layer in self._cache:
+                layer.filter(index)
+        self._tokens, self._deltas = self._tokens[index], self._deltas[index]
+        self.rows = keep

@@ -1,0 +1,109 @@
+"""Preparation: a queued request → a row ready for admission, on NumPy data in a thread pool."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from collections.abc import Callable
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from time import perf_counter
+
+from engine.batch import Row
+from engine.config import MLLMSchedulerConfig
+from engine.detokenizer import Detokenizer
+from engine.errors import PromptTooLong
+from engine.models.port import Port
+from engine.prompt import PreparedPrompt, prepare_messages, prepare_prompt
+from engine.request import MLLMRequest
+from engine.sampling import RowSampler
+
+log = logging.getLogger(__name__)
+
+_THREADS = 2
+_SLOW_S = 1.0
+
+
+class Intake:
+    """Decodes, resizes, templates, tokenises and hashes, several requests at a time.
+
+    Args:
+        port: the model.
+        on_ready: called on a pool thread whenever a preparation has ended, well or not.
+    """
+
+    def __init__(self, port: Port, config: MLLMSchedulerConfig, on_ready: Callable[[], None]) -> None:
+        self.config = config
+        self._port, self._on_ready = port, on_ready
+        self._jobs: dict[str, Future[Row]] = {}
+        self._pool: ThreadPoolExecutor | None = None
+
+    def submit(self, request: MLLMRequest) -> None:
+        """Start preparing a request."""
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="braid-prepare")
+        job = self._pool.submit(self._prepare, request)
+        self._jobs[request.request_id] = job
+        job.add_done_callback(lambda _: self._on_ready())
+
+    def started(self, request_id: str) -> bool:
+        """Whether a thread is at work on it."""
+        job = self._jobs.get(request_id)
+        return job is not None and job.running()
+
+    def take(self, request_id: str) -> Row | None:
+        """The prepared row, once; None while it is not ready.
+
+        Raises:
+            Exception: what preparation raised.
+        """
+        job = self._jobs.get(request_id)
+        if job is None or not job.done():
+            return None
+        del self._jobs[request_id]
+        return job.result()
+
+    def drop(self, request_id: str) -> None:
+        """Forget a request; a preparation that has begun runs to its end unheard."""
+        job = self._jobs.pop(request_id, None)
+        if job is not None:
+            job.cancel()
+
+    def wait(self) -> None:
+        """Block until at least one preparation has ended."""
+        if self._jobs:
+            wait(self._jobs.values(), return_when=FIRST_COMPLETED)
+
+    def close(self) -> None:
+        """End the threads; what they were at is dropped."""
+        self._jobs.clear()
+        if self._pool is not None:
+            self._pool.shutdown(wait=True, cancel_futures=True)
+            self._pool = None
+
+    def _prepare(self, request: MLLMRequest) -> Row:
+        begun = perf_counter()
+        prompt = self._prompt(request)
+        seconds = perf_counter() - begun
+        if seconds > _SLOW_S:
+            log.info("Preparing %s took %.1f s (%d tokens)", request.request_id, seconds, len(prompt.ids))
+        params = request.sampling_params
+        context = self.config.max_kv_size or self._port.context_limit
+        if len(prompt.ids) >= context:
+            raise PromptTooLong(
+                f"The conversation takes {len(prompt.ids):,} tokens, but the model reads at most {context:,} including "
+                "its answer. Shorten it, remove pictures, or start a new chat."
+            )
+        seed = secrets.randbits(64) if params.seed is None else params.seed
+        return Row(
+            request=request,
+            prompt=prompt,
+            sampler=RowSampler(params, prompt.ids, seed),
+            detokenizer=Detokenizer(self._port.tokenizer, params.stop),
+            stop_ids=self._port.stop_ids.union(params.stop_token_ids),
+            limit=min(params.max_tokens, context - len(prompt.ids)),
+        )
+
+    def _prompt(self, request: MLLMRequest) -> PreparedPrompt:
+        if request.messages is not None:
+            return prepare_messages(self._port, request.messages, **request.template_options)
+        return prepare_prompt(self._port, request.prompt, request.images)

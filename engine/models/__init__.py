@@ -1,0 +1,1 @@
+"""Models: finding, loading and the one port to mlx-vlm."""

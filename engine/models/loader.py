@@ -1,0 +1,160 @@
+"""A model folder → a running model: imports, configuration and weights, in slices that leave the window free."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from engine import device
+from engine.errors import ModelLoadError
+
+log = logging.getLogger(__name__)
+
+Progress = Callable[[float, str], None]
+"""``(fraction 0..1, stage)``; the stage is fit for a person."""
+
+_SLICE_BYTES = 64 << 20
+"""Weights evaluated per unit: small enough that the loop never waits long for the GIL between slices."""
+
+
+async def load_model(source: str | Path, *, on_progress: Progress | None = None) -> tuple[Any, Any]:
+    """Load a model and its processor while the loop goes on.
+
+    Args:
+        source: a model folder, or a hub id that is already in the Hugging Face cache.
+        on_progress: called on the loop's thread.
+
+    Raises:
+        ModelLoadError: the folder is missing, incomplete, damaged or of an unknown family.
+    """
+    home = device.home()
+    loading = Loading(source)
+    for stage, unit in loading.units():
+        _tell(on_progress, loading.fraction, stage)
+        await home.run(unit)
+    _tell(on_progress, 1.0, "Ready")
+    return loading.model, loading.processor
+
+
+def load_model_sync(source: str | Path, *, on_progress: Progress | None = None) -> tuple[Any, Any]:
+    """The blocking twin of ``load_model``."""
+    home = device.home()
+    loading = Loading(source)
+    for stage, unit in loading.units():
+        _tell(on_progress, loading.fraction, stage)
+        home.run_here(unit)
+    _tell(on_progress, 1.0, "Ready")
+    return loading.model, loading.processor
+
+
+def _tell(on_progress: Progress | None, fraction: float, stage: str) -> None:
+    if on_progress is not None:
+        on_progress(fraction, stage)
+
+
+class Loading:
+    """One model on its way from disk; ``units`` yields the pieces of work in order."""
+
+    def __init__(self, source: str | Path) -> None:
+        self.folder = model_folder(source)
+        self.fraction = 0.0
+        self.model: Any = None
+        self.processor: Any = None
+        self._weights: list[Any] = []
+
+    def units(self) -> Iterator[tuple[str, Callable[[], None]]]:
+        """(stage, unit) pairs; each unit must have run before the next pair is asked for."""
+        yield "Starting the engine", self._import
+        self.fraction = 0.1
+        yield "Reading the model", self._build
+        self.fraction = 0.3
+        slices = list(_slices(self._weights))
+        for number, arrays in enumerate(slices):
+            yield "Loading weights", partial(_evaluate, arrays)
+            self.fraction = 0.3 + 0.65 * (number + 1) / len(slices)
+        self._weights.clear()
+
+    def _import(self) -> None:
+        # Inside a unit: module constants made at import belong to the stream they are made on.
+        import mlx_vlm.utils
+
+        del mlx_vlm
+
+    def _build(self) -> None:
+        import mlx.core as mx
+        from mlx.utils import tree_flatten
+        from mlx_vlm.utils import load
+
+        try:
+            self.model, self.processor = load(str(self.folder), lazy=True)
+        except Exception as error:
+            # Whatever is wrong inside (JSON, shapes, names, tensors), the person can do one thing: replace it.
+            log.exception("Loading %s failed", self.folder)
+            raise ModelLoadError(
+                f"The model in “{self.folder.name}” cannot be loaded: {_reason(error)}. "
+                "Download it again, or choose another."
+            ) from error
+        if mx.default_device().type == mx.DeviceType.cpu:
+            # MLX's CPU backend is many times slower with bfloat16 than with float32.
+            self.model.set_dtype(mx.float32)
+        self._weights = [array for _, array in list(tree_flatten(self.model.parameters()))]
+
+
+def _evaluate(arrays: list[Any]) -> None:
+    import mlx.core as mx
+
+    try:
+        mx.eval(arrays)
+    except RuntimeError as error:
+        raise ModelLoadError(
+            f"The model's weights cannot be read: {_reason(error)}. Download it again, or choose another."
+        ) from error
+
+
+def _slices(weights: list[Any]) -> Iterator[list[Any]]:
+    batch, size = [], 0
+    for array in weights:
+        batch.append(array)
+        size += array.nbytes
+        if size >= _SLICE_BYTES:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
+
+
+def _reason(error: Exception) -> str:
+    lines = str(error).strip().splitlines()
+    return lines[0].rstrip(".") if lines else "it is damaged"
+
+
+def model_folder(source: str | Path) -> Path:
+    """The folder that holds a model.
+
+    Raises:
+        ModelLoadError: there is none, or it lacks the files that make a model.
+    """
+    folder = Path(source).expanduser()
+    if not folder.is_dir():
+        folder = _cached_snapshot(str(source))
+    if not (folder / "config.json").is_file():
+        raise ModelLoadError(f"“{folder.name}” is not a model folder: it holds no config.json. Choose another folder.")
+    if not any(folder.glob("*.safetensors")):
+        raise ModelLoadError(f"“{folder.name}” holds no weights (*.safetensors). Download the model again.")
+    return folder
+
+
+def _cached_snapshot(repo: str) -> Path:
+    """The newest complete snapshot of a hub id in the Hugging Face cache."""
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
+
+    try:
+        return Path(snapshot_download(repo, local_files_only=True))
+    except HFValidationError as error:
+        raise ModelLoadError(f"There is no model folder at “{repo}”. Check the path.") from error
+    except LocalEntryNotFoundError as error:
+        raise ModelLoadError(f"The model “{repo}” is not on this computer. Download it first.") from error

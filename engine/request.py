@@ -1,0 +1,163 @@
+"""A request and everything that is told about it: parameters, status and outputs."""
+
+from __future__ import annotations
+
+import math
+import time
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum, StrEnum
+from typing import Any, Literal
+
+FinishReason = Literal["stop", "length", "abort", "error"]
+LogitsProcessor = Callable[[Any, Any], Any]
+"""``(tokens, logits) -> logits``: tokens ``(n,)`` int32 of the row so far, logits ``(1, vocab)``; both MLX arrays."""
+
+
+class RequestStatus(Enum):
+    """Where a request stands; every finished one maps to exactly one finish reason."""
+
+    WAITING = "waiting"
+    RUNNING = "running"
+    FINISHED_STOPPED = "stop"
+    FINISHED_LENGTH_CAPPED = "length"
+    FINISHED_ABORTED = "abort"
+    FINISHED_ERROR = "error"
+
+    @property
+    def finished(self) -> bool:
+        """Whether the request has ended."""
+        return self not in (RequestStatus.WAITING, RequestStatus.RUNNING)
+
+
+class Phase(StrEnum):
+    """What a live request is doing right now."""
+
+    QUEUED = "queued"
+    PREPARING = "preparing"
+    VISION = "vision"
+    PREFILL = "prefill"
+    GENERATION = "generation"
+
+
+@dataclass(frozen=True, slots=True)
+class SamplingParams:
+    """How tokens are chosen for one request.
+
+    Raises:
+        ValueError: a value is out of its range; the message names it.
+    """
+
+    max_tokens: int = 256
+    temperature: float = 0.7
+    top_p: float = 0.9
+    top_k: int = 0
+    min_p: float = 0.0
+    presence_penalty: float = 0.0
+    frequency_penalty: float = 0.0
+    repetition_penalty: float = 1.0
+    seed: int | None = None
+    stop: tuple[str, ...] = ()
+    stop_token_ids: tuple[int, ...] = ()
+    logits_processors: tuple[LogitsProcessor, ...] = ()
+
+    def __post_init__(self) -> None:
+        given: str | Sequence[str] = self.stop
+        stop = (given,) if isinstance(given, str) else tuple(given)
+        object.__setattr__(self, "stop", stop)
+        object.__setattr__(self, "stop_token_ids", tuple(self.stop_token_ids))
+        object.__setattr__(self, "logits_processors", tuple(self.logits_processors))
+        for name, low, high in _RANGES:
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, (int, float)) or not low <= value <= high:
+                raise ValueError(f"{name}={value!r} is out of range: {low:g} to {high:g}.")
+        for name in ("max_tokens", "top_k"):
+            if not isinstance(getattr(self, name), int):
+                raise ValueError(f"{name}={getattr(self, name)!r} must be a whole number.")
+        if any(not isinstance(text, str) or not text for text in stop):
+            raise ValueError("stop must hold non-empty strings.")
+        if self.repetition_penalty <= 0:
+            raise ValueError("repetition_penalty must be above 0.")
+
+    @property
+    def greedy(self) -> bool:
+        """Whether the likeliest token is taken each time."""
+        return self.temperature == 0.0 or self.top_k == 1
+
+    @property
+    def plain(self) -> bool:
+        """Whether logits are used as they come: no penalty and no processor."""
+        neutral = self.presence_penalty == 0.0 and self.frequency_penalty == 0.0 and self.repetition_penalty == 1.0
+        return neutral and not self.logits_processors
+
+
+_RANGES: tuple[tuple[str, float, float], ...] = (
+    ("max_tokens", 1, 10_000_000),
+    ("temperature", 0.0, 100.0),
+    ("top_p", 0.0, 1.0),
+    ("top_k", 0, math.inf),
+    ("min_p", 0.0, 1.0),
+    ("presence_penalty", -2.0, 2.0),
+    ("frequency_penalty", -2.0, 2.0),
+    ("repetition_penalty", 0.0, 100.0),
+)
+
+
+@dataclass(slots=True, eq=False)
+class MLLMRequest:
+    """One question and the answer so far; the scheduler alone writes to it after it was added."""
+
+    request_id: str = field(default_factory=lambda: str(uuid.uuid4()))
+    prompt: str = ""
+    images: Sequence[Any] = ()
+    videos: Sequence[Any] = ()
+    audio: Sequence[Any] = ()
+    sampling_params: SamplingParams = field(default_factory=SamplingParams)
+    arrival_time: float = field(default_factory=time.monotonic)
+    batch_uid: int | None = None
+    status: RequestStatus = RequestStatus.WAITING
+    output_text: str = ""
+    output_tokens: list[int] = field(default_factory=list)
+    finish_reason: FinishReason | None = None
+    error: str | None = None
+    num_prompt_tokens: int = 0
+    num_output_tokens: int = 0
+    cached_tokens: int = 0
+    cache_hit_type: Literal["memory", "ssd"] | None = None
+    mtp_drafts: int = 0
+    mtp_accepted: int = 0
+    first_token_time: float | None = None
+    finish_time: float | None = None
+    messages: Sequence[Any] | None = None
+    template_options: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class RequestOutput:
+    """What one step added to one request; the last one is ``finished`` and carries the reason."""
+
+    request_id: str
+    new_token_ids: tuple[int, ...] = ()
+    new_text: str = ""
+    output_token_ids: tuple[int, ...] = ()
+    output_text: str = ""
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cached_tokens: int = 0
+    mtp_drafts: int = 0
+    mtp_accepted: int = 0
+    finished: bool = False
+    finish_reason: FinishReason | None = None
+    error: str | None = None
+
+
+@dataclass(slots=True)
+class MLLMSchedulerOutput:
+    """What one scheduler step did."""
+
+    scheduled_request_ids: list[str] = field(default_factory=list)
+    num_scheduled_tokens: int = 0
+    finished_request_ids: set[str] = field(default_factory=set)
+    outputs: list[RequestOutput] = field(default_factory=list)
+    has_work: bool = False

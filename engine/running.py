@@ -1,0 +1,226 @@
+"""The requests that hold device memory: which unit they need next, and what became of it."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import mlx.core as mx
+
+from engine.batch import DecodeGroup, Prefill, Row
+from engine.config import MLLMSchedulerConfig
+from engine.models.port import Port
+from engine.planner import CostModel, Decision, Planner, PrefillState
+from engine.request import Phase
+from engine.stats import BatchStats
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """One piece of device work; ``subject`` is the prefill or the group it belongs to."""
+
+    decision: Decision
+    subject: Prefill | DecodeGroup
+    run: Callable[[], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A row got one token."""
+
+    row: Row
+    token: int
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A row cannot go on."""
+
+    row: Row
+    error: Exception
+
+
+class Running:
+    """Prefills in turn, rows waiting to join, and the groups that decode."""
+
+    def __init__(self, port: Port, config: MLLMSchedulerConfig, stats: BatchStats) -> None:
+        self._port, self._stats = port, stats
+        self._prefills: dict[str, Prefill] = {}
+        self._joining: deque[Prefill] = deque()
+        self._main = DecodeGroup(port)
+        self._groups: deque[DecodeGroup] = deque([self._main])
+        self._steps_since_clear = 0
+        self._config = config
+        self.planner = _planner(config, CostModel())
+
+    def configure(self, config: MLLMSchedulerConfig) -> None:
+        """Take new limits; what was learnt about costs stays."""
+        self._config = config
+        self.planner = _planner(config, self.planner.costs)
+
+    @property
+    def count(self) -> int:
+        """Requests that hold device memory."""
+        return len(self._prefills) + len(self._joining) + self.decoding
+
+    @property
+    def decoding(self) -> int:
+        """Rows that decode."""
+        return sum(len(group.members) for group in self._groups)
+
+    @property
+    def room(self) -> bool:
+        """Whether another request may start its prefill."""
+        prefilling = len(self._prefills) + len(self._joining)
+        return self.count < self._config.max_num_seqs and prefilling < self._config.prefill_batch_size
+
+    def admit(self, row: Row) -> None:
+        """Give a row its caches and its place among the prefills."""
+        self._queue(Prefill(self._port, row))
+
+    def row(self, request_id: str) -> Row | None:
+        """An admitted row by id."""
+        prefills = (*self._prefills.values(), *self._joining)
+        rows = [prefill.row for prefill in prefills] + [row for group in self._groups for row in group.members]
+        return next((row for row in rows if row.request_id == request_id), None)
+
+    def phase(self, request_id: str) -> tuple[Phase, float, str]:
+        """(phase, progress 0..1 within it, detail such as ``image 2 of 3``) of an admitted request."""
+        prefill = self._prefills.get(request_id)
+        if prefill is None:
+            return Phase.GENERATION, 0.0, ""
+        if prefill.next_picture() is None:
+            return Phase.PREFILL, prefill.done / max(prefill.target, 1), ""
+        encoded, pictures = prefill.pictures
+        share = prefill.encoding.blocks_done / max(prefill.encoding.blocks, 1) if prefill.encoding else 0.0
+        return Phase.VISION, min((encoded + share) / pictures, 1.0), f"image {encoded + 1} of {pictures}"
+
+    def remove(self, request_id: str) -> None:
+        """Drop a request and its memory; only between units."""
+        self._prefills.pop(request_id, None)
+        self._joining = deque(prefill for prefill in self._joining if prefill.row.request_id != request_id)
+        for group in self._groups:
+            for row in group.members:
+                row.gone = row.gone or row.request_id == request_id
+        self.tidy()
+
+    def tidy(self) -> None:
+        """Free groups in which nobody is left."""
+        for group in self._groups:
+            if not group.members:
+                group.clear()
+        self._groups = deque(group for group in self._groups if group is self._main or group.members)
+
+    def clear(self) -> None:
+        """Drop everything."""
+        self._prefills.clear()
+        self._joining.clear()
+        self._main.clear()
+        self._groups = deque([self._main])
+
+    def next_unit(self) -> Unit | None:
+        """The next piece of work, or None when there is none."""
+        may_join = bool(self._joining) and self.decoding < self._config.completion_batch_size
+        decoding = self.decoding + may_join
+        decision = self.planner.next(decoding, [_state(prefill) for prefill in self._prefills.values()])
+        if decision is None:
+            return None
+        if decision.kind == "decode":
+            return self._decode_unit(decision)
+        prefill = self._prefills[decision.request_id]
+        if decision.kind == "vision":
+            return Unit(decision, prefill, lambda: prefill.encode(decision.budget_s))
+        return Unit(decision, prefill, lambda: prefill.advance(decision.tokens))
+
+    def _decode_unit(self, decision: Decision) -> Unit:
+        group = self._next_group()
+        self._steps_since_clear += 1
+        clear = self._steps_since_clear >= max(8, 32 // max(1, len(group.members) // 8))
+        if clear:
+            self._steps_since_clear = 0
+
+        def run() -> list[tuple[Row, int]]:
+            tokens = group.step()
+            if clear:
+                mx.clear_cache()
+            return tokens
+
+        return Unit(decision, group, run)
+
+    def _next_group(self) -> DecodeGroup:
+        """The group whose turn it is; waiting rows join the main one, a row under suspicion gets its own."""
+        while self._joining and self.decoding < self._config.completion_batch_size:
+            prefill = self._joining.popleft()
+            group = self._main
+            if prefill.row.alone:
+                group = DecodeGroup(self._port)
+                self._groups.append(group)
+            group.joining.append(prefill)
+        while not self._groups[0].members:
+            self._groups.rotate(-1)
+        chosen = self._groups[0]
+        self._groups.rotate(-1)
+        return chosen
+
+    def settle(self, unit: Unit, outcome: Any, seconds: float) -> list[Token | Failure]:
+        """Book what a unit did.
+
+        Args:
+            unit: from ``next_unit``.
+            outcome: what its ``run`` returned, or the exception it raised.
+            seconds: how long it took.
+        """
+        if isinstance(unit.subject, DecodeGroup):
+            self._stats.generation_seconds += seconds
+            if isinstance(outcome, Exception):
+                return self._rebuild(unit.subject, outcome)
+            self._stats.generation_tokens += len(outcome)
+            return [Token(row, token) for row, token in outcome]
+        return self._settle_prefill(unit, unit.subject, outcome, seconds)
+
+    def _settle_prefill(self, unit: Unit, prefill: Prefill, outcome: Any, seconds: float) -> list[Token | Failure]:
+        if unit.decision.kind == "vision":
+            self._stats.vision_seconds += seconds
+            self._stats.num_images += outcome is True
+        else:
+            self._stats.prompt_seconds += seconds
+        if isinstance(outcome, Exception):
+            del self._prefills[prefill.row.request_id]
+            return [Failure(prefill.row, outcome)]
+        if unit.decision.kind == "prefill":
+            self._stats.prompt_tokens += unit.decision.tokens
+            self.planner.costs.learn(unit.decision.tokens, seconds)
+        if not prefill.remaining:
+            del self._prefills[prefill.row.request_id]
+            self._joining.append(prefill)
+        return []
+
+    def _rebuild(self, group: DecodeGroup, error: Exception) -> list[Token | Failure]:
+        """After a failed step no cache of the group can be trusted: each row starts over by itself, once."""
+        members = group.members
+        group.clear()
+        self.tidy()
+        failures: list[Token | Failure] = []
+        for row in members:
+            if row.alone:
+                failures.append(Failure(row, error))
+            else:
+                row.start_over()
+                self._queue(Prefill(self._port, row))
+        return failures
+
+    def _queue(self, prefill: Prefill) -> None:
+        if prefill.remaining:
+            self._prefills[prefill.row.request_id] = prefill
+        else:
+            self._joining.append(prefill)
+
+
+def _planner(config: MLLMSchedulerConfig, costs: CostModel) -> Planner:
+    return Planner(config.unit_budget_ms, config.prefill_step_size, config.chunked_prefill_tokens, costs)
+
+
+def _state(prefill: Prefill) -> PrefillState:
+    return PrefillState(prefill.row.request_id, prefill.remaining, vision=prefill.next_picture() is not None)

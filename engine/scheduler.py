@@ -1,0 +1,557 @@
+"""The scheduler: queues, admission, the loop and the streams."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+import logging
+import uuid
+from collections import OrderedDict, deque
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from time import monotonic, perf_counter
+from typing import Any
+
+from engine import device, report
+from engine.batch import Row
+from engine.config import MLLMSchedulerConfig
+from engine.errors import EngineError, RequestRejected
+from engine.intake import Intake
+from engine.models.port import Port
+from engine.request import (
+    FinishReason,
+    MLLMRequest,
+    MLLMSchedulerOutput,
+    Phase,
+    RequestOutput,
+    RequestStatus,
+    SamplingParams,
+)
+from engine.running import Failure, Running, Token, Unit
+from engine.stats import BatchStats, Occupation
+from engine.streams import Queue, Streams
+
+log = logging.getLogger(__name__)
+
+_FINISHED_KEPT = 256
+_SLOW_UNIT_S = 2.0
+_SAMPLING_FIELDS = frozenset(spec.name for spec in dataclasses.fields(SamplingParams))
+_LIVE_FIELDS = frozenset({"unit_budget_ms", "prefill_step_size", "chunked_prefill_tokens", "max_num_seqs"}) | {
+    "prefill_batch_size",
+    "completion_batch_size",
+    "default_max_tokens",
+    "max_kv_size",
+    "lend_stream",
+}
+
+
+class MLLMScheduler:
+    """Runs many vision-language requests in one batch.
+
+    Everything but ``abort_request`` belongs on the home thread, the one that loaded the model.
+
+    Args:
+        model: from ``engine.load_model``.
+        processor: from ``engine.load_model``.
+        config: limits and switches.
+
+    Raises:
+        ModelLoadError: the model's family is not supported.
+    """
+
+    def __init__(self, model: Any, processor: Any, config: MLLMSchedulerConfig | None = None) -> None:
+        self.config = config or MLLMSchedulerConfig()
+        _refuse_missing(self.config)
+        self.model, self.processor = model, processor
+        self.model_config = model.config
+        self._device = device.home()
+        self._device.lending = self.config.lend_stream
+        self.port = Port(model, processor)
+        self.stop_tokens = self.port.stop_ids
+        self.waiting: deque[MLLMRequest] = deque()
+        self.running: dict[str, MLLMRequest] = {}
+        self.requests: dict[str, MLLMRequest] = {}
+        self.finished_req_ids: set[str] = set()
+        self.request_id_to_uid: dict[str, int] = {}
+        self.uid_to_request_id: dict[int, str] = {}
+        self.num_requests_processed = 0
+        self.total_prompt_tokens = 0
+        self.total_completion_tokens = 0
+        self.batch_stats = BatchStats()
+        self.occupation = Occupation()
+        self.batch = Running(self.port, self.config, self.batch_stats)
+        self.intake = Intake(self.port, self.config, self._notify)
+        self._streams = Streams()
+        self._ready: dict[str, Row] = {}
+        self._finished: OrderedDict[str, None] = OrderedDict()
+        self._aborts: deque[str] = deque()
+        self._at_boundary: deque[Callable[[], None]] = deque()
+        self._next_uid = 0
+        self._output = MLLMSchedulerOutput()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._wake = asyncio.Event()
+
+    @property
+    def output_queues(self) -> dict[str, Queue]:
+        """One queue per request that has not been read to its end."""
+        return self._streams.queues
+
+    # ---------------------------------------------------------------- requests
+
+    def add_request(
+        self,
+        prompt: str | None = None,
+        images: Sequence[Any] | None = None,
+        videos: Sequence[Any] | None = None,
+        audio: Sequence[Any] | None = None,
+        max_tokens: int | None = 256,
+        temperature: float = 0.7,
+        top_p: float = 0.9,
+        request_id: str | None = None,
+        *,
+        messages: Sequence[Mapping[str, Any]] | None = None,
+        template_options: Mapping[str, Any] | None = None,
+        **sampling: Any,
+    ) -> str:
+        """Queue one request, first come, first served.
+
+        Args:
+            prompt: rendered prompt with one placeholder per picture; or give ``messages``.
+            images: paths, ``data:`` URLs, bytes or PIL images, in the order of their placeholders.
+            videos: not supported yet.
+            audio: not supported yet.
+            max_tokens: reply limit; None takes ``default_max_tokens``.
+            temperature: 0 is greedy.
+            top_p: nucleus size.
+            request_id: a fresh UUID if None.
+            messages: chat messages with inline media, instead of ``prompt``.
+            template_options: for the chat template, such as ``{"enable_thinking": True}``.
+            sampling: the other fields of ``SamplingParams``.
+
+        Returns:
+            The request's id.
+
+        Raises:
+            RequestRejected: a parameter is impossible, or the id is taken.
+            TypeError: an unknown keyword.
+        """
+        self._device.check_home()
+        if unknown := set(sampling) - _SAMPLING_FIELDS:
+            raise TypeError(f"add_request() got an unexpected keyword argument {min(unknown)!r}")
+        if (prompt is None) == (messages is None):
+            raise RequestRejected("Give either a prompt or messages.")
+        if videos or audio:
+            raise RequestRejected("Clips and sound are not supported yet. Remove them, and send pictures or text.")
+        request_id = request_id or str(uuid.uuid4())
+        if request_id in self.requests:
+            raise RequestRejected(f"There is already a request with the id “{request_id}”. Choose another id.")
+        limit = self.config.default_max_tokens if max_tokens is None else max_tokens
+        try:
+            params = SamplingParams(max_tokens=limit, temperature=temperature, top_p=top_p, **sampling)
+        except ValueError as error:
+            raise RequestRejected(str(error)) from error
+        request = MLLMRequest(
+            request_id=request_id,
+            prompt=prompt or "",
+            images=tuple(images or ()),
+            sampling_params=params,
+            messages=messages,
+            template_options=template_options or {},
+        )
+        self.requests[request_id] = request
+        self.waiting.append(request)
+        if self._task is not None:
+            self._streams.open(request_id)
+        self.intake.submit(request)
+        return request_id
+
+    def abort_request(self, request_id: str) -> bool:
+        """End a request in whatever phase it is, before the next unit; safe from any thread.
+
+        Returns:
+            False for a request that is unknown or has ended.
+        """
+        request = self.requests.get(request_id)
+        if request is None or request.status.finished:
+            return False
+        self._aborts.append(request_id)
+        self._notify()
+        return True
+
+    def has_requests(self) -> bool:
+        """Whether any request is waiting or running."""
+        return bool(self.waiting or self.running)
+
+    def get_num_waiting(self) -> int:
+        """Requests that hold no device memory yet."""
+        return len(self.waiting)
+
+    def get_num_running(self) -> int:
+        """Requests in vision, prefill or decode."""
+        return len(self.running)
+
+    def get_request(self, request_id: str) -> MLLMRequest | None:
+        """A request by id; finished ones stay readable until removed, the last 256 at most."""
+        return self.requests.get(request_id)
+
+    def remove_finished_request(self, request_id: str) -> MLLMRequest | None:
+        """Forget a finished request; None if there is none with this id."""
+        if request_id not in self._finished:
+            return None
+        del self._finished[request_id]
+        self._streams.drop(request_id)
+        return self.requests.pop(request_id)
+
+    # ---------------------------------------------------------------- the synchronous face
+
+    def step(self) -> MLLMSchedulerOutput:
+        """Do one unit of work on the calling thread and hand out what it brought.
+
+        If only preparation is pending it waits for it.
+
+        Raises:
+            RuntimeError: the loop task runs.
+        """
+        if self._task is not None:
+            raise RuntimeError("step() cannot be called while the loop runs: await stop() first.")
+        unit = self._begin()
+        if unit is None and self.waiting and not self.running:
+            self.intake.wait()
+            unit = self._begin(keep_output=True)
+        if unit is not None:
+            self._end(unit, *_timed(lambda: self._device.run_here(unit.run)))
+        return self._output
+
+    # ---------------------------------------------------------------- the loop
+
+    async def start(self) -> None:
+        """Run the loop task on the current asyncio loop; a second call changes nothing."""
+        if self._task is not None:
+            return
+        self._device.check_home()
+        self._loop = asyncio.get_running_loop()
+        self._wake = asyncio.Event()
+        if self.config.lend_stream:
+            await self._device.probe()
+        for request in self.requests.values():
+            if not request.status.finished:
+                self._streams.open(request.request_id)
+        self._task = self._loop.create_task(self._run(), name="braid-scheduler")
+
+    async def stop(self) -> None:
+        """End the loop and every stream; ``start`` works again afterwards."""
+        task, self._task = self._task, None
+        if task is not None:
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+        self.reset()
+        await self._device.run(_clear_cache)
+        self.intake.close()
+        self._loop = None
+
+    async def _run(self) -> None:
+        while True:
+            self._wake.clear()
+            with self.occupation.measured():
+                unit = self._begin()
+            if unit is None:
+                await self._wake.wait()
+                continue
+            began = perf_counter()
+            try:
+                outcome: Any = await self._device.run(unit.run)
+            except Exception as error:  # noqa: BLE001 - a unit's failure belongs to its requests, the loop goes on
+                outcome = error
+            with self.occupation.measured():
+                self._end(unit, outcome, perf_counter() - began)
+
+    def _notify(self) -> None:
+        """Wake the loop, from any thread."""
+        loop = self._loop
+        if loop is not None and not loop.is_closed():
+            loop.call_soon_threadsafe(self._wake.set)
+
+    # ---------------------------------------------------------------- streams
+
+    async def add_request_async(self, *args: Any, **kwargs: Any) -> str:
+        """``add_request`` for callers on the loop; the answer comes through ``stream_outputs``."""
+        return self.add_request(*args, **kwargs)
+
+    async def stream_outputs(self, request_id: str) -> AsyncGenerator[RequestOutput]:
+        """Yield a request's outputs up to its finished one; leaving early aborts it, an unknown id ends at once."""
+        stream = self._streams.read(request_id, self.abort_request)
+        async with contextlib.aclosing(stream):
+            async for output in stream:
+                yield output
+
+    async def generate(
+        self, prompt: str | None = None, images: Sequence[Any] | None = None, **kwargs: Any
+    ) -> RequestOutput:
+        """The whole answer.
+
+        Returns:
+            The finished output; a failure comes back as ``finish_reason="error"`` with its sentence.
+
+        Raises:
+            RequestRejected: as ``add_request``; also when the loop does not run.
+        """
+        if self._task is None:
+            raise RequestRejected("The scheduler does not run: await start() first.")
+        request_id = await self.add_request_async(prompt, images, **kwargs)
+        async with contextlib.aclosing(self.stream_outputs(request_id)) as stream:
+            async for output in stream:
+                if output.finished:
+                    return output
+        raise EngineError("The answer ended without a result. Try again.")
+
+    # ---------------------------------------------------------------- one step
+
+    def _begin(self, keep_output: bool = False) -> Unit | None:
+        """Everything due at a boundary between units, then the choice of the next one."""
+        if not keep_output:
+            self._output = MLLMSchedulerOutput()
+            self.finished_req_ids = set()
+        while self._aborts:
+            self._abort(self._aborts.popleft())
+        while self._at_boundary:
+            self._at_boundary.popleft()()
+        self._collect_prepared()
+        self._admit()
+        unit = self.batch.next_unit()
+        self._output.has_work = unit is not None
+        return unit
+
+    def _end(self, unit: Unit, outcome: Any, seconds: float) -> None:
+        """Book a unit's outcome and hand out its tokens."""
+        if isinstance(outcome, Exception):
+            log.error("A %s unit failed", unit.decision.kind, exc_info=outcome)
+        if seconds > _SLOW_UNIT_S:
+            kind, waiting, running = unit.decision.kind, len(self.waiting), len(self.running)
+            log.warning("A %s unit took %.1f s (%d waiting, %d running)", kind, seconds, waiting, running)
+        for event in self.batch.settle(unit, outcome, seconds):
+            if isinstance(event, Token):
+                self._take_token(event.row, event.token)
+            elif isinstance(event, Failure):
+                self._finish(event.row.request, "error", error=_sentence(event.error))
+        self.batch.tidy()
+
+    def _collect_prepared(self) -> None:
+        for request in list(self.waiting):
+            try:
+                row = self.intake.take(request.request_id)
+            except EngineError as error:
+                self._finish(request, "error", error=str(error))
+            except Exception as error:
+                # Whatever preparation trips over ends this request only.
+                log.exception("Preparing %s failed", request.request_id)
+                self._finish(request, "error", error=_sentence(error))
+            else:
+                if row is not None:
+                    request.num_prompt_tokens = len(row.prompt.ids)
+                    self._ready[request.request_id] = row
+
+    def _admit(self) -> None:
+        """Let prepared requests in, in order of arrival."""
+        for request in [request for request in self.waiting if request.request_id in self._ready]:
+            if not self.batch.room:
+                return
+            self.waiting.remove(request)
+            row = self._ready.pop(request.request_id)
+            self._next_uid += 1
+            request.batch_uid, request.status = self._next_uid, RequestStatus.RUNNING
+            self.running[request.request_id] = request
+            self.request_id_to_uid[request.request_id] = self._next_uid
+            self.uid_to_request_id[self._next_uid] = request.request_id
+            self._output.scheduled_request_ids.append(request.request_id)
+            self._output.num_scheduled_tokens += request.num_prompt_tokens
+            self.batch.admit(row)
+
+    def _take_token(self, row: Row, token: int) -> None:
+        request = row.request
+        if request.first_token_time is None:
+            request.first_token_time = monotonic()
+        request.output_tokens.append(token)
+        request.num_output_tokens += 1
+        stopped = token in row.stop_ids
+        text = "" if stopped else row.detokenizer.add(token)
+        if stopped or row.detokenizer.stopped:
+            self._finish(request, "stop", row, text, token)
+        elif request.num_output_tokens >= row.limit:
+            self._finish(request, "length", row, text, token)
+        else:
+            request.output_text += text
+            self._emit(request, (token,), text)
+
+    def _abort(self, request_id: str) -> None:
+        request = self.requests.get(request_id)
+        if request is not None and not request.status.finished:
+            self._finish(request, "abort")
+
+    def _finish(
+        self,
+        request: MLLMRequest,
+        reason: FinishReason,
+        row: Row | None = None,
+        text: str = "",
+        token: int | None = None,
+        error: str | None = None,
+    ) -> None:
+        """End a request, once: give back what it holds, count it, and tell its reader."""
+        request_id = request.request_id
+        row = row or self._ready.pop(request_id, None) or self.batch.row(request_id)
+        if row is not None:
+            row.gone = True
+            text += row.detokenizer.finish()
+        if request in self.waiting:
+            self.waiting.remove(request)
+            self.intake.drop(request_id)
+        self.batch.remove(request_id)
+        self.running.pop(request_id, None)
+        if (uid := self.request_id_to_uid.pop(request_id, None)) is not None:
+            del self.uid_to_request_id[uid]
+        request.output_text += text
+        request.status, request.finish_reason, request.error = _STATUS[reason], reason, error
+        request.finish_time = monotonic()
+        self.num_requests_processed += 1
+        self.total_prompt_tokens += request.num_prompt_tokens
+        self.total_completion_tokens += request.num_output_tokens
+        self.finished_req_ids.add(request_id)
+        self._output.finished_request_ids.add(request_id)
+        self._finished[request_id] = None
+        self._emit(request, () if token is None else (token,), text)
+        while len(self._finished) > _FINISHED_KEPT:
+            self.remove_finished_request(next(iter(self._finished)))
+
+    def _emit(self, request: MLLMRequest, tokens: tuple[int, ...], text: str) -> None:
+        output = RequestOutput(
+            request_id=request.request_id,
+            new_token_ids=tokens,
+            new_text=text,
+            output_token_ids=tuple(request.output_tokens),
+            output_text=request.output_text,
+            prompt_tokens=request.num_prompt_tokens,
+            completion_tokens=request.num_output_tokens,
+            cached_tokens=request.cached_tokens,
+            mtp_drafts=request.mtp_drafts,
+            mtp_accepted=request.mtp_accepted,
+            finished=request.status.finished,
+            finish_reason=request.finish_reason,
+            error=request.error,
+        )
+        self._output.outputs.append(output)
+        self._streams.put(output)
+
+    # ---------------------------------------------------------------- figures and upkeep
+
+    def get_running_requests_info(self) -> list[dict[str, Any]]:
+        """What every waiting and running request is doing; durations in seconds."""
+        return report.running_requests(self)
+
+    def get_stats(self) -> dict[str, Any]:
+        """Counters, rates, caches and memory; every figure as counted or measured."""
+        return report.stats(self)
+
+    def phase(self, request_id: str) -> tuple[Phase, float, str]:
+        """(phase, progress 0..1 within it, detail such as ``image 2 of 3``) of a live request."""
+        if request_id in self.running:
+            return self.batch.phase(request_id)
+        return (Phase.PREPARING if self.intake.started(request_id) else Phase.QUEUED), 0.0, ""
+
+    def memory(self) -> dict[str, int]:
+        """Bytes of device memory: ``active``, ``cache``, ``peak`` and ``limit`` (0: the backend names none)."""
+        return self._device.memory()
+
+    @property
+    def backend(self) -> str:
+        """``metal``, ``cuda`` or ``cpu``."""
+        return self._device.backend
+
+    @property
+    def lending(self) -> bool:
+        """Whether units run on the helper thread."""
+        return self._device.lending
+
+    def clear_runtime_caches(self, ssd: bool = False) -> dict[str, bool]:
+        """Empty the vision and prefix caches without touching running requests."""
+        return {"vision_cache": False, "prefix_cache": False}
+
+    def apply_config(self, config: MLLMSchedulerConfig) -> set[str]:
+        """Take what can change now, at the next boundary.
+
+        Returns:
+            Names of changed fields that take effect only after a reload.
+        """
+        _refuse_missing(config)
+        names = [spec.name for spec in dataclasses.fields(config)]
+        changed = {name for name in names if getattr(config, name) != getattr(self.config, name)}
+        live = {name: getattr(config, name) for name in changed & _LIVE_FIELDS}
+        self._at_boundary.append(lambda: self._reconfigure(live))
+        if self._task is None:
+            while self._at_boundary:
+                self._at_boundary.popleft()()
+        self._notify()
+        return changed - _LIVE_FIELDS
+
+    def _reconfigure(self, changes: Mapping[str, Any]) -> None:
+        self.config = dataclasses.replace(self.config, **changes)
+        self.batch.configure(self.config)
+        self.intake.config = self.config
+        self._device.lending = self.config.lend_stream
+
+    def reset(self) -> None:
+        """Abort everything, end open streams and forget all state; usable afterwards."""
+        for request in list(self.requests.values()):
+            self._abort(request.request_id)
+        self.batch.clear()
+        self._ready.clear()
+        self._aborts.clear()
+        for request_id in list(self._finished):
+            # A reader that still holds its queue gets the last outputs; the queue itself is forgotten.
+            del self._finished[request_id]
+            self.requests.pop(request_id)
+
+
+_STATUS: dict[FinishReason, RequestStatus] = {
+    "stop": RequestStatus.FINISHED_STOPPED,
+    "length": RequestStatus.FINISHED_LENGTH_CAPPED,
+    "abort": RequestStatus.FINISHED_ABORTED,
+    "error": RequestStatus.FINISHED_ERROR,
+}
+
+
+def _timed(work: Callable[[], Any]) -> tuple[Any, float]:
+    began = perf_counter()
+    try:
+        outcome = work()
+    except Exception as error:  # noqa: BLE001 - a unit's failure belongs to its requests, not to the caller of step()
+        outcome = error
+    return outcome, perf_counter() - began
+
+
+def _clear_cache() -> None:
+    import mlx.core as mx
+
+    mx.clear_cache()
+
+
+def _sentence(error: Exception) -> str:
+    """What to tell a person about a failure."""
+    if isinstance(error, EngineError):
+        return str(error)
+    if isinstance(error, MemoryError) or "memory" in str(error).lower():
+        return (
+            "There was not enough memory for this answer. Close other chats or use a smaller picture, then try again."
+        )
+    return f"The model failed on this message ({error}). Try again; the log has the details."
+
+
+def _refuse_missing(config: MLLMSchedulerConfig) -> None:
+    for name, on in (
+        ("enable_mtp", config.enable_mtp),
+        ("ssd_cache_dir", config.ssd_cache_dir is not None),
+        ("kv_cache_quantization", config.kv_cache_quantization),
+    ):
+        if on:
+            raise RequestRejected(f"{name} is not supported yet. Leave it off.")
