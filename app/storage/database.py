@@ -80,26 +80,22 @@ class Database:
             connection = sqlite3.connect(self._path, isolation_level=None)
             try:
                 connection.execute(f"PRAGMA busy_timeout = {_BUSY_MS}")
+                self._refuse_newer(connection)  # first: a file that is not ours to read stays as it is
                 connection.execute("PRAGMA journal_mode = WAL")
                 connection.execute("PRAGMA synchronous = NORMAL")
                 connection.execute("PRAGMA foreign_keys = ON")
-                self._migrate(connection)
+                _migrate(connection)
             except BaseException:
                 connection.close()
                 raise
             self._connection = connection
 
-    def _migrate(self, connection: sqlite3.Connection) -> None:
-        found = Version.unpack(connection.execute("PRAGMA user_version").fetchone()[0])
-        newest = MIGRATIONS[-1][0]
-        if found.major > newest.major:
+    def _refuse_newer(self, connection: sqlite3.Connection) -> None:
+        if _version(connection).major > MIGRATIONS[-1][0].major:
             raise StorageError(
                 f"Braid's library {self._path} was written by a newer Braid and is left untouched. "
                 "Chats are not being saved: update Braid to use it."
             )
-        for version, script in MIGRATIONS:
-            if version > found:
-                connection.executescript(f"BEGIN IMMEDIATE; {script} PRAGMA user_version = {version.packed}; COMMIT;")
 
     def _transact(self, work: Work[_T]) -> _T:
         if self._connection is None:
@@ -130,3 +126,14 @@ class Database:
             if sentence is None:
                 raise
             raise StorageError(sentence.format(path=self._path)) from error
+
+
+def _version(connection: sqlite3.Connection) -> Version:
+    return Version.unpack(connection.execute("PRAGMA user_version").fetchone()[0])
+
+
+def _migrate(connection: sqlite3.Connection) -> None:
+    found = _version(connection)
+    for version, script in MIGRATIONS:
+        if version > found:
+            connection.executescript(f"BEGIN IMMEDIATE; {script} PRAGMA user_version = {version.packed}; COMMIT;")
