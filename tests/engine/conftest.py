@@ -1,0 +1,81 @@
+"""Fixtures of the engine's tests: real small models, a plain asyncio loop, and the rule that nothing is left behind."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import pytest
+
+if TYPE_CHECKING:
+    from engine import MLLMScheduler
+
+ROOT = Path(__file__).parents[2]
+POCKET = ROOT / "resources" / "pocket"
+T = TypeVar("T")
+Run = Callable[[Coroutine[Any, Any, T]], T]
+Make = Callable[..., "MLLMScheduler"]
+_TIMEOUT_S = 100.0
+_PUMP = "braid-pump"
+"""The one thread that lives as long as the process."""
+
+
+@pytest.fixture(scope="session")
+def pocket() -> tuple[Any, Any]:
+    """The embedded demo model and its processor."""
+    import engine
+
+    return engine.load_model_sync(POCKET)
+
+
+@pytest.fixture(params=["hybrid", "dense"])
+def tiny_model(request: pytest.FixtureRequest) -> tuple[Any, Any]:
+    """Each of the two tiny families in turn."""
+    from tests.engine import tiny
+
+    loaded: tuple[Any, Any] = getattr(tiny, request.param)()
+    return loaded
+
+
+@pytest.fixture
+def make() -> Iterator[Make]:
+    """Build schedulers, ``make((model, processor), **config)``; they are closed with the test."""
+    import engine
+
+    made: list[MLLMScheduler] = []
+
+    def build(loaded: tuple[Any, Any], **config: Any) -> MLLMScheduler:
+        made.append(engine.MLLMScheduler(*loaded, engine.MLLMSchedulerConfig(**config)))
+        return made[-1]
+
+    yield build
+    for scheduler in made:
+        scheduler.reset()
+        scheduler.intake.close()
+
+
+@pytest.fixture
+def run() -> Iterator[Run[Any]]:
+    """Run a coroutine on a plain asyncio loop, within a time limit; tasks that outlive it fail the test."""
+    left: set[asyncio.Task[Any]] = set()
+
+    async def limited(work: Coroutine[Any, Any, T]) -> T:
+        try:
+            return await asyncio.wait_for(work, _TIMEOUT_S)
+        finally:
+            left.update(asyncio.all_tasks() - {asyncio.current_task()})
+
+    with asyncio.Runner() as runner:
+        yield lambda work: runner.run(limited(work))
+        assert not [task.get_name() for task in left]
+
+
+@pytest.fixture(autouse=True)
+def _no_thread_left() -> Iterator[None]:
+    before = set(threading.enumerate())
+    yield
+    left = {thread for thread in threading.enumerate() if thread.name != _PUMP} - before
+    assert not [thread.name for thread in left]
