@@ -42,6 +42,11 @@ class ChipView(QWidget):
         self._pixmap = QPixmap()
         self.show_chip(chip)
 
+    @property
+    def failed(self) -> bool:
+        """Whether what is drawn could not be read."""
+        return self._chip.state == "failed"
+
     def show_chip(self, chip: Chip) -> None:
         """Draw the chip as it is now."""
         self._chip = chip

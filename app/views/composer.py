@@ -218,6 +218,8 @@ class ComposerView(QWidget):
             view.deleteLater()
         for chip in chips.values():
             if chip.id in self._chips:
+                if chip.error and not self._chips[chip.id].failed:
+                    self.notice.say(chip.error)
                 self._chips[chip.id].show_chip(chip)
             else:
                 view = self._chips[chip.id] = ChipView(chip, self._row)

@@ -14,9 +14,7 @@ from app.state.attachment import Refused, refuse_other_kind
 from app.state.composer import Composer
 from app.views.theme import color, ui_font
 
-PICTURES = frozenset(".png .jpg .jpeg .jfif .gif .webp .heic .heif .avif .bmp .ico .tif .tiff".split())  # noqa: SIM905 - one readable line
-    [".png", ".jpg", ".jpeg", ".gif", ".webp", ".heic", ".heif", ".avif", ".bmp", ".tif", ".tiff", ".jfif", ".ico"]
-)
+PICTURES = (".png", ".jpg", ".jpeg", ".jfif", ".gif", ".webp", ".heic", ".heif", ".avif", ".bmp", ".tif", ".tiff")
 _RAW = ("image/png", "image/jpeg", "image/webp", "image/gif", "image/tiff")
 
 

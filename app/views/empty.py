@@ -41,7 +41,7 @@ class Sample(QAbstractButton):
         return QSize(208, 196)
 
     def minimumSizeHint(self) -> QSize:
-        return QSize(120, 196)
+        return QSize(96, 196)
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = QPainter(self)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from markdown_it.token import Token
 
 SEGMENT_CHARS = 6000
+CODE_PX, CODE_TOP_PX, CODE_BOTTOM_PX = 12, 4, 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +80,11 @@ def style(tokens: Tokens, font: QFont) -> str:
         blockquote {{ margin-left: 16px; color: {tokens.muted}; }}
         a {{ color: {tokens.accent}; text-decoration: underline; }}
         code {{ font-family: '{code_family()}'; font-size: {UI_CODE_PX}px; }}
-        pre {{ font-family: '{code_family()}'; font-size: {UI_CODE_PX}px; line-height: 140%; margin: 0; }}
-        .bar {{ color: {tokens.muted}; font-size: {SMALL_PX + 1}px; line-height: 100%; margin: 0 0 6px 0; }}
+        pre {{ font-family: '{code_family()}'; font-size: {UI_CODE_PX}px; line-height: 130%;
+               white-space: pre-wrap; margin: 0; }}
+        table.code {{ margin: {CODE_TOP_PX}px 0 {CODE_BOTTOM_PX}px 0; }}
+        table.data {{ margin: 0 0 12px 0; }}
+        .bar {{ color: {tokens.muted}; font-size: {SMALL_PX + 1}px; line-height: 100%; }}
         th {{ font-weight: 600; text-align: left; border-bottom: 1px solid {tokens.control_line}; }}
         td {{ border-bottom: 1px solid {tokens.line}; }}
         th, td {{ padding: 6px 16px 6px 0; }}
@@ -133,14 +137,14 @@ def _fence(_: Any, stream: Sequence[Token], index: int, __: Any, env: MutableMap
     head = f'<td class="bar">{escape(language) or "code"}</td><td class="bar" align="right">{link}</td>'
     # A one-column table gives code its own padded place; the text view paints the rounded surface behind it.
     return (
-        '<table width="100%" cellpadding="12" cellspacing="0"><tr><td style="border:none; padding:12px;">'
+        f'<table width="100%" cellspacing="0" class="code"><tr><td style="border:none; padding:{CODE_PX}px">'
         f'<table width="100%" cellpadding="0" cellspacing="0" class="head"><tr>{_plain(head)}</tr></table>'
-        f"<pre>{body}</pre></td></tr></table><p style='line-height:50%'></p>"
+        f"<pre>{body}</pre></td></tr></table>"
     )
 
 
 def _plain(cells: str) -> str:
-    return cells.replace("<td", '<td style="border:none; padding:0;"')
+    return cells.replace("<td", '<td style="border:none; padding:0 0 8px 0;"')
 
 
 def _closed(token: Token, lines: Sequence[str]) -> bool:
@@ -162,11 +166,11 @@ def _image(_: Any, stream: Sequence[Token], index: int, __: Any, ___: Any) -> st
 
 
 def _table_open(*_: Any) -> str:
-    return '<table cellspacing="0" style="border-collapse:collapse">'
+    return '<table class="data" cellspacing="0" style="border-collapse:collapse">'
 
 
 def _table_close(*_: Any) -> str:
-    return "</table><p style='line-height:50%'></p>"
+    return "</table>"
 
 
 def _rule(*_: Any) -> str:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QEvent, QPoint, QRectF, Qt, QTimer, Signal
 from PySide6.QtGui import QEnterEvent, QGuiApplication, QPainter, QPaintEvent
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QMenu, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QMenu, QPushButton, QSizePolicy, QVBoxLayout, QWidget
 
 from app.views import code, markdown
 from app.views.buttons import QuietButton
@@ -52,11 +52,10 @@ class Footer(QWidget):
         self._row.setContentsMargins(0, 0, 0, 0)
         self._row.setSpacing(4)
         self._buttons: list[QuietButton] = []
+        self._row.addWidget(self.label, 1)
+        self.label.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
         if right:
-            self._row.addStretch(1)
-        self._row.addWidget(self.label)
-        if not right:
-            self._row.addStretch(1)
+            self.label.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
 
     def add(self, button: QuietButton) -> None:
         """Append an action."""
@@ -154,7 +153,7 @@ class Bubble(QWidget):
         super().__init__(parent)
         self.text = TextView("Your message", self)
         row = QHBoxLayout(self)
-        row.setContentsMargins(16, 10, 16, 10)
+        row.setContentsMargins(16, 12, 16, 8)  # lines 1.5 high leave their room below the words
         row.addWidget(self.text)
 
     def limit(self, width: int) -> None:
@@ -206,7 +205,7 @@ class Trouble(QWidget):
         self.text.setFont(ui_font(13))
         self.again = QPushButton("Try again", self)
         row = QHBoxLayout(self)
-        row.setContentsMargins(16, 10, 12, 10)
+        row.setContentsMargins(16, 12, 12, 10)
         row.setSpacing(16)
         row.addWidget(self.text, 1, Qt.AlignmentFlag.AlignVCenter)
         row.addWidget(self.again)

@@ -12,6 +12,7 @@ from PySide6.QtGui import (
     QPainter,
     QPaintEvent,
     QPen,
+    QTextBlockFormat,
     QTextCursor,
     QTextOption,
     QTextTable,
@@ -20,10 +21,11 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QFrame, QSizePolicy, QTextBrowser, QWidget
 
 from app.views import code, markdown
-from app.views.theme import TEXT_PX, color, tokens, ui_font
+from app.views.theme import TEXT_PX, color, line_height, tokens, ui_font
 
 _OPENED = ("http", "https", "mailto")
 _PULSE_MS = 500
+_LINES_MEASURED, _CHARS_MEASURED = 200, 400
 
 
 class TextView(QTextBrowser):
@@ -59,6 +61,11 @@ class TextView(QTextBrowser):
         if self._shown != (text, False):
             self._shown = (text, False)
             self.setPlainText(text)
+            whole = QTextCursor(self.document())
+            whole.select(QTextCursor.SelectionType.Document)
+            spaced = QTextBlockFormat()
+            spaced.setLineHeight(line_height(self.font()), QTextBlockFormat.LineHeightTypes.ProportionalHeight.value)
+            whole.mergeBlockFormat(spaced)
 
     def show_markdown(self, text: str) -> None:
         """Show a model's words."""
@@ -87,7 +94,9 @@ class TextView(QTextBrowser):
 
     def natural_width(self) -> int:
         """The width at which no line of the text wraps, px."""
-        return int(self.document().idealWidth()) + 1
+        metrics = self.fontMetrics()
+        lines = self.toPlainText().split("\n", _LINES_MEASURED)
+        return max(metrics.horizontalAdvance(line[:_CHARS_MEASURED]) for line in lines) + 2
 
     def _render(self) -> None:
         if not self._shown:
@@ -96,6 +105,16 @@ class TextView(QTextBrowser):
         self._blocks = rendered.blocks
         self.document().setDefaultStyleSheet(markdown.style(tokens(), self.font()))
         self.setHtml(rendered.html)
+        self._close_up()
+
+    def _close_up(self) -> None:
+        """Flatten the empty line that Qt keeps under a table at the end."""
+        last = QTextCursor(self.document())
+        last.movePosition(QTextCursor.MoveOperation.End)
+        if not last.block().text() and last.block().previous().isValid():
+            flat = last.blockFormat()
+            flat.setLineHeight(1, QTextBlockFormat.LineHeightTypes.FixedHeight.value)
+            last.setBlockFormat(flat)
 
     def _fit(self) -> None:
         height = max(int(self.document().size().height() + 0.999), 1)
@@ -141,7 +160,9 @@ class TextView(QTextBrowser):
         layout = self.document().documentLayout()
         for frame in self.document().rootFrame().childFrames():
             if isinstance(frame, QTextTable) and frame.columns() == 1:
-                place = layout.frameBoundingRect(frame)
+                # Qt reports a table's place moved by its first cell's padding, and its size with its margins.
+                inset, margins = markdown.CODE_PX, markdown.CODE_TOP_PX + markdown.CODE_BOTTOM_PX
+                place = layout.frameBoundingRect(frame).translated(-inset, -inset).adjusted(0, 0, 0, -margins)
                 if place.intersects(QRectF(event.rect())):
                     painter.drawRoundedRect(place.adjusted(0.5, 0.5, -0.5, -0.5), 8, 8)
 

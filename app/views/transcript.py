@@ -25,6 +25,7 @@ FRAME_MS = 33
 _SLICE_S = 0.008
 _NEAR_END_PX = 24
 _MARGIN_PX = 24
+_JUMP_PX = 32
 
 
 class Transcript(QScrollArea):
@@ -61,7 +62,7 @@ class Transcript(QScrollArea):
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self._inner = QWidget(self)
         self._column = QVBoxLayout(self._inner)
-        self._column.setSpacing(16)
+        self._column.setSpacing(8)
         self._column.addStretch(1)
         self.setWidget(self._inner)
         self.viewport().setAutoFillBackground(False)
@@ -196,10 +197,7 @@ class Transcript(QScrollArea):
     def _place_jump(self) -> None:
         self._jump.setVisible(not self._following)
         if not self._following:
-            size = self._jump.sizeHint()
-            self._jump.setGeometry(
-                (self.width() - size.width()) // 2, self.height() - size.height() - 12, size.width(), size.height()
-            )
+            self._jump.setGeometry((self.width() - _JUMP_PX) // 2, self.height() - _JUMP_PX - 8, _JUMP_PX, _JUMP_PX)
 
     # Geometry
 
@@ -208,11 +206,12 @@ class Transcript(QScrollArea):
             message.fit(self._text_width())
 
     def _text_width(self) -> int:
-        return min(COLUMN_PX, self.viewport().width() - 2 * _MARGIN_PX)
+        return min(COLUMN_PX, self.width() - 2 * _MARGIN_PX)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        side = max(_MARGIN_PX, (self.viewport().width() - COLUMN_PX) // 2)
-        self._column.setContentsMargins(side, 24, side, 8)
+        # Centred in the whole width, scroll bar or not, so that it stays in line with the composer.
+        side = max(_MARGIN_PX, (self.width() - COLUMN_PX) // 2)
+        self._column.setContentsMargins(side, 24, side - (self.width() - self.viewport().width()), 8)
         for message in self._messages.values():
             self._fit(message)
         super().resizeEvent(event)

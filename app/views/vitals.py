@@ -32,7 +32,7 @@ def gigabytes(count: int) -> str:
 
 def milliseconds(value: float) -> str:
     """A duration in ms, in s from one second on."""
-    return f"{figure(value / 1000)} s" if value >= 1000 else f"{figure(round(value, 1))} ms"
+    return f"{figure(value / 1000)} s" if value >= 1000 else f"{value:.1f} ms" if value < 99.95 else f"{value:.0f} ms"
 
 
 class Sparkline(QWidget):

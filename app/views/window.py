@@ -12,6 +12,7 @@ from PySide6.QtGui import (
     QDragMoveEvent,
     QDropEvent,
     QKeySequence,
+    QResizeEvent,
     QShortcut,
     QShowEvent,
 )
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from app.state.vitals import Vitals
 
 _SIZE = (1200, 800)
+_NARROW_PX = 1040
 
 
 class Window(QMainWindow):
@@ -48,7 +50,8 @@ class Window(QMainWindow):
         self.panel_actions: list[QAction] = []
         self._pages: dict[str, Chat] = {}
         self._dragged: Dropped | None = None
-        self._warm = False
+        self._warm = self._folded = False
+        self._wide = True
         self.strip = TabStrip(library, self)
         self.sidebar = Sidebar(library, model, self)
         self.vitals = VitalsPanel(vitals, self)
@@ -233,6 +236,21 @@ class Window(QMainWindow):
 
     # Life
 
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Fold vitals away while the window is too narrow for them; the person's choice comes back with the room."""
+        super().resizeEvent(event)
+        action = self.panel_actions[1]
+        wide = event.size().width() >= _NARROW_PX
+        if wide == self._wide:
+            return
+        self._wide = wide
+        if wide and self._folded:
+            self._folded = False
+            action.setChecked(True)
+        elif not wide and action.isChecked():
+            self._folded = True
+            action.setChecked(False)
+
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)
         if not self._warm:
@@ -242,8 +260,8 @@ class Window(QMainWindow):
 
     def closeEvent(self, event: QCloseEvent) -> None:
         self._settings.geometry = bytes(self.saveGeometry().toBase64().data()).decode()
-        self._settings.sidebar_visible = self.sidebar.isVisibleTo(self)
-        self._settings.vitals_visible = self.vitals.isVisibleTo(self)
+        self._settings.sidebar_visible = self.panel_actions[0].isChecked()
+        self._settings.vitals_visible = self._folded or self.panel_actions[1].isChecked()
         super().closeEvent(event)
 
 

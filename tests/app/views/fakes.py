@@ -193,6 +193,7 @@ class Chats(QObject):
 
     def select(self, id: str) -> None:
         self.current = next(chat for chat in self.tabs if chat.id == id)
+        self.current.mark_read()
         self.current_changed.emit(id)
 
     def move_tab(self, from_index: int, to_index: int) -> None:
