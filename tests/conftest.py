@@ -150,8 +150,14 @@ def library(run: Run[Any], model: Model, profile: Path) -> Iterator[Library]:
     from app.settings import Generation
     from app.state.library import Library
 
-    library = Library(profile, model, Generation)
-    run(library.restore())
+    async def opened() -> Library:
+        library = Library(profile, model, Generation)
+        await library.restore()
+        await library._tasks.join()
+        await library._journal.flush()  # no timer may fire between the fixture and the test, when no loop runs
+        return library
+
+    library = run(opened())
     yield library
     run(library.end_answers())
     run(library.close())

@@ -37,10 +37,16 @@ class Journal(QObject):
         self._ordered: list[Write] = []
         self._latest: dict[str, Write] = {}
         self._failing = False
+        self._begun = False
         self._abandoned = False
         self._timer = QTimer(self)
         self._timer.setSingleShot(True)
         self._timer.timeout.connect(self._start)
+
+    def begin(self) -> None:
+        """Start committing; before that, writes only gather, so that what the last run left can be read first."""
+        self._begun = True
+        self._timer.start(0)
 
     def write(self, work: Write) -> None:
         """Commit `work` as soon as the storage thread is free, after all that was handed in before."""
@@ -48,7 +54,7 @@ class Journal(QObject):
             return
         self._order_latest()
         self._ordered.append(work)
-        if not self._failing:
+        if self._begun and not self._failing:
             self._timer.start(0)
 
     def write_soon(self, key: str, work: Write) -> None:
@@ -56,7 +62,7 @@ class Journal(QObject):
         if self._abandoned:
             return
         self._latest[key] = work
-        if not self._timer.isActive():
+        if self._begun and not self._timer.isActive():
             self._timer.start(_SOON_MS)
 
     def abandon(self) -> None:

@@ -184,6 +184,7 @@ class Library(QObject):
             self._journal.abandon()
             self.tell(str(error))
             return
+        self._journal.begin()
         self._entries = {entry.id: entry for entry in entries} | self._entries
         self.entries_changed.emit()
         current = next((id for id, shown in tabs if shown), None)
@@ -221,13 +222,13 @@ class Library(QObject):
         """Put restored tabs first; the chat that was shown meanwhile stays if something was typed into it."""
         if not restored:
             return
-        untouched = not self.current.kept
+        touched = self.current if self.current.kept else None
         self.tabs[:] = [*restored, *(tab for tab in self.tabs if tab.kept or tab is not self.current)]
-        if untouched:
-            self.tabs_changed.emit()
+        self.tabs_changed.emit()
+        if touched is None:
             self.select(current if current and self._tab(current) else restored[0].id)
         else:
-            self.tabs_changed.emit()
+            self._keep_tabs()
 
     def _stored(self, conversation: Conversation) -> None:
         known = self._entries.get(conversation.id)
