@@ -76,8 +76,10 @@ def make_sound(tmp_path: Path) -> Callable[..., Path]:
             stream = container.add_stream(codec, rate=rate, layout=layout)
             frame = av.AudioFrame.from_ndarray(np.ascontiguousarray(samples, np.float32), "fltp", layout)
             frame.rate = rate
-            for part in av.AudioResampler(stream.format, layout, rate, frame_size=stream.frame_size).resample(frame):
-                container.mux(stream.encode(part))
+            container.start_encoding()
+            blocks = av.AudioResampler(stream.format, layout, rate, frame_size=stream.frame_size)
+            for block in blocks.resample(frame) if samples.size else ():
+                container.mux(stream.encode(block))
             container.mux(stream.encode())
         return path
 
