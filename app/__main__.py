@@ -210,6 +210,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     os.environ.pop("QT_QPA_PLATFORM_PLUGIN_PATH", None)
     try:
         log_file = faults.log_to(places.logs)
+        faults.trace_crashes(places.logs / "crash.log")
         places.data.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         sys.stderr.write(f"Braid cannot write to {error.filename}. Check the folder, or choose one with --profile.\n")

@@ -42,9 +42,12 @@ def log_to(folder: Path) -> Path:
     root.setLevel(logging.INFO)
     logging.captureWarnings(True)
     qInstallMessageHandler(_log_qt)
-    # A crash inside a library leaves its stacks here; the file stays open for the life of the process.
-    faulthandler.enable((folder / "crash.log").open("w", encoding="utf-8"))
     return path
+
+
+def trace_crashes(path: Path) -> None:
+    """Let a crash inside a library leave the stacks of all threads in `path`, which stays open until the end."""
+    faulthandler.enable(path.open("w", encoding="utf-8"))
 
 
 def catch(loop: asyncio.AbstractEventLoop, tell: Callable[[str], None], log_file: Path) -> None:

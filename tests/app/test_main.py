@@ -1,0 +1,109 @@
+"""The program as a process: how it starts, what it loads first, how it ends."""
+
+import json
+import os
+import re
+import signal
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from app.__main__ import POCKET, Options, Places, parse
+
+HEAVY = "numpy PIL av mlx mlx_vlm transformers pypdfium2 pygments markdown_it"
+
+
+def start(profile, *arguments):
+    command = [sys.executable, "-m", "app", "--profile", str(profile), *map(str, arguments)]
+    environment = os.environ | {"QT_QPA_PLATFORM": "offscreen", "BRAID_TIMING": "1", "PYTHONUNBUFFERED": "1"}
+    return subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment)
+
+
+def read_until(process, word):
+    """Lines of the process up to the one with `word`."""
+    lines = []
+    for line in process.stderr:
+        lines.append(line)
+        if word in line:
+            return lines
+    raise AssertionError(f"ended with {process.wait()} before {word!r}: {''.join(lines)}")
+
+
+@pytest.fixture
+def processes():
+    running = []
+    yield running
+    for process in running:
+        process.kill()
+        process.communicate()
+
+
+def test_the_command_line(tmp_path):
+    options = parse(["--profile", str(tmp_path), "--model", str(tmp_path / "m"), "a.png", "b.png"])
+    assert options == Options(tmp_path, tmp_path / "m", (Path("a.png").absolute(), Path("b.png").absolute()))
+    assert parse([]) == Options(None, POCKET, ())
+
+
+def test_the_embedded_model_is_found_from_anywhere():
+    assert (POCKET / "config.json").is_file()
+
+
+def test_a_profile_holds_everything_and_the_system_s_folders_are_apart():
+    assert Places.of(Path("/p")) == Places(Path("/p"), Path("/p/settings.json"), Path("/p/logs"))
+    assert "braid" in str(Places.of(None).settings).lower()
+
+
+def test_the_version_is_told_without_a_window():
+    shown = subprocess.run([sys.executable, "-m", "app", "--version"], capture_output=True, text=True, check=True)
+    assert re.fullmatch(r"Braid \d+\.\d+\.\d+\n", shown.stdout)
+
+
+def test_nothing_heavy_is_loaded_before_the_window_is_painted():
+    code = f"import sys, app.__main__; print(sorted(set('{HEAVY}'.split()) & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+def ends_cleanly(process, number):
+    process.send_signal(number)
+    _, told = process.communicate(timeout=20)
+    return (process.returncode, told) == (0, "")
+
+
+def test_ctrl_c_ends_it_cleanly(processes, tmp_path):
+    process = start(tmp_path, "--model", tmp_path / "none")
+    processes.append(process)
+    assert re.search(r"BRAID_TIMING painted=\d+\.\d{3}\n", read_until(process, "painted")[-1])
+    assert ends_cleanly(process, signal.SIGINT)
+    assert json.loads((tmp_path / "settings.json").read_text())["schema_version"] == 1
+    with closing(sqlite3.connect(tmp_path / "library.sqlite")) as connection:
+        assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+
+
+def test_a_second_one_with_the_same_chats_says_so_and_a_dead_one_holds_nobody_up(processes, tmp_path):
+    first = start(tmp_path, "--model", tmp_path / "none")
+    processes.append(first)
+    read_until(first, "painted")
+    second = start(tmp_path)
+    processes.append(second)
+    assert "already running" in second.communicate(timeout=20)[1]
+    assert second.returncode == 1
+    first.kill()
+    first.wait()
+    third = start(tmp_path, "--model", tmp_path / "none")
+    processes.append(third)
+    read_until(third, "painted")
+    assert ends_cleanly(third, signal.SIGTERM)
+
+
+def test_a_profile_that_cannot_be_written_is_told_in_a_sentence(processes, tmp_path):
+    (tmp_path / "file").write_text("in the way")
+    process = start(tmp_path / "file")
+    processes.append(process)
+    _, told = process.communicate(timeout=20)
+    assert told.startswith("Braid cannot write to")
+    assert "Traceback" not in told
+    assert process.returncode == 1
