@@ -90,6 +90,10 @@ class Prefill:
         ahead = (item for item in self.row.prompt.media if item.slots[-1][0] + item.slots[-1][1] > self.done)
         return next((item for item in ahead if item.key not in self._features), None)
 
+    def supply(self, item: MediaItem, features: Features) -> None:
+        """Take the embeddings of a picture that was encoded before."""
+        self._features[item.key] = features
+
     def encode(self, budget_s: float) -> bool:
         """Unit: go on with the next picture; True when it is encoded."""
         if self.encoding is None:
@@ -99,8 +103,7 @@ class Prefill:
         if not self.encoding.advance(budget_s):
             return False
         assert self.encoding.features is not None
-        self._features[self.encoding.item.key] = self.encoding.features
-        self.encoding = None
+        self.supply(self.encoding.item, self.encoding.features)
         return True
 
     def advance(self, tokens: int) -> None:

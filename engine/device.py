@@ -18,6 +18,7 @@ from concurrent.futures import Future
 from typing import Any, TypeVar
 
 import mlx.core as mx
+import psutil
 
 from engine.errors import EngineError
 
@@ -140,6 +141,13 @@ class Device:
             "peak": mx.get_peak_memory(),
             "limit": int(info.get("max_recommended_working_set_size", 0)),
         }
+
+    def free_memory(self) -> int:
+        """Bytes that are free for this process now: on Metal of the recommended working set, elsewhere of the RAM."""
+        memory = self.memory()
+        if memory["limit"]:
+            return max(memory["limit"] - memory["active"], 0)
+        return int(psutil.virtual_memory().available)
 
     async def probe(self) -> bool:
         """Lend one tiny unit and compare; on a wrong result lending is switched off and False returned."""

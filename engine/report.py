@@ -6,7 +6,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from engine.request import MLLMRequest, Phase, RequestStatus
-from engine.stats import MTP_ZEROS, PREFIX_CACHE_ZEROS, VISION_CACHE_ZEROS
+from engine.stats import MTP_ZEROS, PREFIX_CACHE_ZEROS
 
 if TYPE_CHECKING:
     from engine.scheduler import MLLMScheduler
@@ -25,7 +25,7 @@ def stats(scheduler: MLLMScheduler) -> dict[str, Any]:
         "total_completion_tokens": scheduler.total_completion_tokens,
         "requests": running_requests(scheduler),
         "batch_generator": scheduler.batch_stats.snapshot(memory["peak"]),
-        "vision_embedding_cache": dict(VISION_CACHE_ZEROS),
+        "vision_embedding_cache": scheduler.caches.vision.snapshot(),
         "memory_aware_cache": dict(PREFIX_CACHE_ZEROS),
         "ssd_cache": {},
         "mtp": dict(MTP_ZEROS),

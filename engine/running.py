@@ -10,6 +10,7 @@ from typing import Any
 import mlx.core as mx
 
 from engine.batch import DecodeGroup, Prefill, Row
+from engine.caches import Caches
 from engine.config import MLLMSchedulerConfig
 from engine.models.port import Port
 from engine.planner import CostModel, Decision, Planner, PrefillState
@@ -45,8 +46,8 @@ class Failure:
 class Running:
     """Prefills in turn, rows waiting to join, and the groups that decode."""
 
-    def __init__(self, port: Port, config: MLLMSchedulerConfig, stats: BatchStats) -> None:
-        self._port, self._stats = port, stats
+    def __init__(self, port: Port, config: MLLMSchedulerConfig, stats: BatchStats, caches: Caches) -> None:
+        self._port, self._stats, self._caches = port, stats, caches
         self._prefills: dict[str, Prefill] = {}
         self._joining: deque[Prefill] = deque()
         self._main = DecodeGroup(port)
@@ -124,7 +125,8 @@ class Running:
         """The next piece of work, or None when there is none."""
         may_join = bool(self._joining) and self.decoding < self._config.completion_batch_size
         decoding = self.decoding + may_join
-        decision = self.planner.next(decoding, [_state(prefill) for prefill in self._prefills.values()])
+        prefills = [prefill for prefill in self._prefills.values() if self._supplied(prefill)]
+        decision = self.planner.next(decoding, [_state(prefill) for prefill in prefills])
         if decision is None:
             return None
         if decision.kind == "decode":
@@ -133,6 +135,19 @@ class Running:
         if decision.kind == "vision":
             return Unit(decision, prefill, lambda: prefill.encode(decision.budget_s))
         return Unit(decision, prefill, lambda: prefill.advance(decision.tokens))
+
+    def _supplied(self, prefill: Prefill) -> bool:
+        """Give a prefill the pictures that are known; False while another one encodes the picture it needs next."""
+        while prefill.encoding is None and (item := prefill.next_picture()) is not None:
+            features = self._caches.vision.get(item.key)
+            if features is None:
+                return not (self._caches.vision.enabled and self._being_encoded(item.key))
+            prefill.supply(item, features)
+        return True
+
+    def _being_encoded(self, key: str) -> bool:
+        encodings = (prefill.encoding for prefill in self._prefills.values())
+        return any(encoding is not None and encoding.item.key == key for encoding in encodings)
 
     def _decode_unit(self, decision: Decision) -> Unit:
         group = self._next_group()
@@ -189,6 +204,10 @@ class Running:
         if isinstance(outcome, Exception):
             del self._prefills[prefill.row.request_id]
             return [Failure(prefill.row, outcome)]
+        if outcome is True and prefill.encoding is not None:
+            encoding, prefill.encoding = prefill.encoding, None
+            assert encoding.features is not None
+            self._caches.vision.put(encoding.item.key, encoding.features)
         if unit.decision.kind == "prefill":
             self._stats.prompt_tokens += unit.decision.tokens
             self.planner.costs.learn(unit.decision.tokens, seconds)

@@ -14,6 +14,7 @@ from typing import Any
 
 from engine import device, report
 from engine.batch import Row
+from engine.caches import Caches
 from engine.config import MLLMSchedulerConfig
 from engine.errors import EngineError, RequestRejected
 from engine.intake import Intake
@@ -42,6 +43,10 @@ _LIVE_FIELDS = frozenset({"unit_budget_ms", "prefill_step_size", "chunked_prefil
     "default_max_tokens",
     "max_kv_size",
     "lend_stream",
+    "enable_vision_cache",
+    "vision_cache_size",
+    "vision_cache_mb",
+    "cache_memory_mb",
 }
 
 
@@ -79,7 +84,8 @@ class MLLMScheduler:
         self.total_completion_tokens = 0
         self.batch_stats = BatchStats()
         self.occupation = Occupation()
-        self.batch = Running(self.port, self.config, self.batch_stats)
+        self.caches = Caches(self.config, self._device.free_memory)
+        self.batch = Running(self.port, self.config, self.batch_stats, self.caches)
         self.intake = Intake(self.port, self.config, self._notify)
         self._streams = Streams()
         self._ready: dict[str, Row] = {}
@@ -159,6 +165,7 @@ class MLLMScheduler:
             messages=messages,
             template_options=template_options or {},
         )
+        self.caches.open()
         self.requests[request_id] = request
         self.waiting.append(request)
         if self._task is not None:
@@ -474,8 +481,13 @@ class MLLMScheduler:
         return self._device.lending
 
     def clear_runtime_caches(self, ssd: bool = False) -> dict[str, bool]:
-        """Empty the vision and prefix caches without touching running requests."""
-        return {"vision_cache": False, "prefix_cache": False}
+        """Empty the vision and prefix caches at the next boundary, without touching running requests.
+
+        Returns:
+            For each whether it is on, and so was or will be emptied.
+        """
+        self._do_at_boundary(self.caches.clear)
+        return {"vision_cache": self.config.enable_vision_cache, "prefix_cache": False}
 
     def apply_config(self, config: MLLMSchedulerConfig) -> set[str]:
         """Take what can change now, at the next boundary.
@@ -487,16 +499,20 @@ class MLLMScheduler:
         names = [spec.name for spec in dataclasses.fields(config)]
         changed = {name for name in names if getattr(config, name) != getattr(self.config, name)}
         live = {name: getattr(config, name) for name in changed & _LIVE_FIELDS}
-        self._at_boundary.append(lambda: self._reconfigure(live))
+        self._do_at_boundary(lambda: self._reconfigure(live))
+        return changed - _LIVE_FIELDS
+
+    def _do_at_boundary(self, change: Callable[[], None]) -> None:
+        self._at_boundary.append(change)
         if self._task is None:
             while self._at_boundary:
                 self._at_boundary.popleft()()
         self._notify()
-        return changed - _LIVE_FIELDS
 
     def _reconfigure(self, changes: Mapping[str, Any]) -> None:
         self.config = dataclasses.replace(self.config, **changes)
         self.batch.configure(self.config)
+        self.caches.configure(self.config)
         self.intake.config = self.config
         self._device.lending = self.config.lend_stream
 
@@ -505,6 +521,7 @@ class MLLMScheduler:
         for request in list(self.requests.values()):
             self._abort(request.request_id)
         self.batch.clear()
+        self.caches.clear()
         self._ready.clear()
         self._aborts.clear()
         for request_id in list(self._finished):

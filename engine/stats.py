@@ -70,14 +70,6 @@ def _rate(count: int, seconds: float) -> float:
     return count / seconds if seconds else 0.0
 
 
-VISION_CACHE_ZEROS = {
-    "hits": 0,
-    "misses": 0,
-    "hit_rate": 0.0,
-    "entry_count": 0,
-    "current_memory_mb": 0.0,
-    "max_memory_mb": 0.0,
-}
 PREFIX_CACHE_ZEROS = {
     "hits": 0,
     "misses": 0,
