@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.detokenizer import Detokenizer
+from engine.memory import Demand
 from engine.models.port import Chunk, Encoding, Features, Port
 from engine.prompt import MediaItem, PreparedPrompt
 from engine.request import MLLMRequest
@@ -39,6 +40,17 @@ class Row:
     dispatched: int = 0
     alone: bool = False
     gone: bool = False
+
+    @property
+    def length(self) -> int:
+        """Tokens in its caches by the time everything queued has run."""
+        return len(self.prompt.ids) + self.dispatched
+
+    @property
+    def demand(self) -> Demand:
+        """What it may come to need of memory."""
+        patches = max((len(item.patches) for item in self.prompt.media), default=0)
+        return Demand(len(self.prompt.ids) + self.limit, patches)
 
     @property
     def request_id(self) -> str:
@@ -139,65 +151,84 @@ class DecodeGroup:
     """
 
     port: Port
+    alone: bool = False
     rows: list[Row] = field(default_factory=list)
     joining: list[Prefill] = field(default_factory=list)
+    merging: list[DecodeGroup] = field(default_factory=list)
     _cache: list[Any] = field(default_factory=list)
     _tokens: mx.array | None = None
     _deltas: mx.array | None = None
-    _unread: tuple[list[Row], mx.array] | None = None
+    _unread: list[tuple[list[Row], mx.array]] = field(default_factory=list)
 
     @property
     def members(self) -> list[Row]:
-        """Rows that have not ended: about to join, in the batch, or with a last token still unread."""
-        unread = self._unread[0] if self._unread else []
-        joining = (prefill.row for prefill in self.joining)
-        return [row for row in dict.fromkeys((*self.rows, *unread, *joining)) if not row.gone]
-
-    def _join(self, prefill: Prefill) -> None:
-        """Take in a row whose prompt, but for its last token, is in its cache."""
-        token = mx.array([prefill.last_token])
-        delta = mx.array([[prefill.row.prompt.rope_delta]])
-        if self._tokens is None or self._deltas is None:
-            self._cache, self._tokens, self._deltas = prefill.cache, token, delta
-        else:
-            if len(self.rows) == 1:
-                self._cache = [type(layer).merge([layer]) for layer in self._cache]
-            for layer, other in zip(self._cache, prefill.cache, strict=True):
-                layer.extend(type(other).merge([other]))
-            self._tokens = mx.concatenate([self._tokens, token])
-            self._deltas = mx.concatenate([self._deltas, delta])
-        self.rows.append(prefill.row)
+        """Rows that have not ended: in the batch, about to join it, or with a last token still unread."""
+        unread = [row for rows, _ in self._unread for row in rows]
+        joining = [prefill.row for prefill in self.joining]
+        merging = [row for group in self.merging for row in group.members]
+        return [row for row in dict.fromkeys((*self.rows, *unread, *joining, *merging)) if not row.gone]
 
     def step(self) -> list[tuple[Row, int]]:
         """Unit: drop rows that are gone, take in those that join, queue the next step, then read the one before.
 
         Returns:
-            (row, token) of the step read; empty for the first one.
+            (row, token) of the steps read; empty for the first one.
         """
-        self._keep([row for row in self.rows if not row.gone and row.dispatched < row.limit])
+        self._drop_ended()
         while self.joining:
-            if not self.joining[0].row.gone:
-                self._join(self.joining[0])
+            prefill = self.joining[0]
+            if not prefill.row.gone:
+                delta = mx.array([[prefill.row.prompt.rope_delta]])
+                self._extend([prefill.row], prefill.cache, mx.array([prefill.last_token]), delta)
             del self.joining[0]
-        unread, self._unread = self._unread, None
-        if self._tokens is not None and self._deltas is not None:
-            logits = self.port.decode(self._tokens, self._cache, self._deltas)
-            self._tokens = sample(logits, [row.sampler for row in self.rows])
-            mx.async_eval(self._tokens)
-            self._unread = (list(self.rows), self._tokens)
-            for row in self.rows:
-                row.dispatched += 1
-        if unread is None:
-            return []
-        tokens: list[int] = np.array(unread[1]).tolist()
-        return [(row, token) for row, token in zip(unread[0], tokens, strict=True) if not row.gone]
+        while self.merging:
+            self._absorb(self.merging[0])
+            del self.merging[0]
+        unread, self._unread = self._unread, []
+        self._dispatch()
+        pairs: list[tuple[Row, int]] = []
+        for rows, tokens in unread:
+            pairs += zip(rows, np.array(tokens).tolist(), strict=True)
+        return [(row, token) for row, token in pairs if not row.gone]
+
+    def _dispatch(self) -> None:
+        if self._tokens is None or self._deltas is None:
+            return
+        logits = self.port.decode(self._tokens, self._cache, self._deltas)
+        self._tokens = sample(logits, [row.sampler for row in self.rows])
+        mx.async_eval(self._tokens)
+        self._unread.append((list(self.rows), self._tokens))
+        for row in self.rows:
+            row.dispatched += 1
+
+    def _extend(self, rows: list[Row], cache: list[Any], tokens: mx.array, deltas: mx.array) -> None:
+        """Append rows with their caches, next input tokens ``(rows,)`` and M-RoPE deltas ``(rows, 1)``."""
+        if self._tokens is None or self._deltas is None:
+            self._cache, self._tokens, self._deltas = cache, tokens, deltas
+        else:
+            self._cache = _batched(self._cache, len(self.rows))
+            for layer, other in zip(self._cache, _batched(cache, len(rows)), strict=True):
+                layer.extend(other)
+            self._tokens = mx.concatenate([self._tokens, tokens])
+            self._deltas = mx.concatenate([self._deltas, deltas])
+        self.rows = [*self.rows, *rows]
+
+    def _absorb(self, other: DecodeGroup) -> None:
+        """Take over another group's rows, and its step that is queued but not read."""
+        other._drop_ended()
+        self._unread += other._unread
+        if other._tokens is not None and other._deltas is not None:
+            self._extend(other.rows, other._cache, other._tokens, other._deltas)
+        other.clear()
 
     def clear(self) -> None:
         """Drop all rows and their memory."""
-        self.rows, self.joining, self._cache = [], [], []
-        self._tokens = self._deltas = self._unread = None
+        self.rows, self.joining, self.merging, self._cache, self._unread = [], [], [], [], []
+        self._tokens = self._deltas = None
 
-    def _keep(self, keep: list[Row]) -> None:
+    def _drop_ended(self) -> None:
+        """Drop rows that are gone or have queued their last token."""
+        keep = [row for row in self.rows if not row.gone and row.dispatched < row.limit]
         if len(keep) == len(self.rows):
             return
         places = [self.rows.index(row) for row in keep]
@@ -214,3 +245,8 @@ class DecodeGroup:
                 layer.filter(index)
         self._tokens, self._deltas = self._tokens[index], self._deltas[index]
         self.rows = keep
+
+
+def _batched(cache: list[Any], rows: int) -> list[Any]:
+    """Scalar caches of a lone row as batch caches; batch caches as they are."""
+    return [type(layer).merge([layer]) for layer in cache] if rows == 1 else cache

@@ -35,6 +35,10 @@ class Caches:
         budget = cache_budget(config, self._free_bytes)
         self.vision.configure(budget.vision, config.vision_cache_size, config.enable_vision_cache)
 
+    def evict(self, size: int) -> int:
+        """Free at least ``size`` bytes of idle entries if there are so many; returns how many."""
+        return self.vision.evict(size)
+
     def clear(self) -> None:
         """Drop all entries."""
         self.vision.clear()

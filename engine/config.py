@@ -62,6 +62,9 @@ class MLLMSchedulerConfig:
         unit="tokens",
     )
     max_kv_size: int = _field(0, "Context limit of one request; 0: the model's own.", low=0, unit="tokens")
+    memory_limit_gb: float | None = _field(
+        None, "Most memory for model, chats and caches; empty: derived from the machine.", low=0.001, unit="GB"
+    )
     ssd_cache_dir: str | os.PathLike[str] | None = _field(None, "Folder of the cold cache tier; empty: off.")
     ssd_cache_max_gb: float = _field(10.0, "Size limit of that folder, for all models together.", low=0.0, unit="GB")
     unit_budget_ms: float = _field(

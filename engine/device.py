@@ -79,6 +79,9 @@ class Device:
         mx.set_default_stream(self._stream)
         self._pump = Pump()
         self.lending = True
+        self.unit_peak = 0
+        """Bytes that the last unit took at its peak, above what was active before it."""
+        self._peak = 0
         self.backend = _backend()
         self._old_interval = sys.getswitchinterval()
         sys.setswitchinterval(min(self._old_interval, _SWITCH_INTERVAL_S))
@@ -126,28 +129,36 @@ class Device:
             raise EngineError("The model is at work on something else. Wait for it, or stop it first.")
         try:
             self._owner = threading.get_ident()
+            before = mx.get_active_memory()
+            self._peak = max(self._peak, mx.get_peak_memory())
+            mx.reset_peak_memory()
             with mx.stream(self._stream):
                 return unit()
         finally:
+            self.unit_peak = mx.get_peak_memory() - before
             self._owner = None
             self._stream_lock.release()
 
     def memory(self) -> dict[str, int]:
-        """Bytes of device memory: ``active``, ``cache``, ``peak`` and ``limit`` (0: the backend names none)."""
-        info = mx.device_info() if self.backend == "metal" else {}
+        """Bytes of device memory: ``active``, ``cache``, ``peak``, ``limit`` and what the system has ``available``.
+
+        The limit is Metal's recommended working set, or the physical memory elsewhere.
+        """
+        system = psutil.virtual_memory()
+        info = mx.device_info()
+        own = info.get("max_recommended_working_set_size") or (self.backend == "cuda" and info.get("memory_size"))
         return {
             "active": mx.get_active_memory(),
             "cache": mx.get_cache_memory(),
-            "peak": mx.get_peak_memory(),
-            "limit": int(info.get("max_recommended_working_set_size", 0)),
+            "peak": max(self._peak, mx.get_peak_memory()),
+            "limit": int(own or system.total),
+            "available": int(system.available),
         }
 
     def free_memory(self) -> int:
-        """Bytes that are free for this process now: on Metal of the recommended working set, elsewhere of the RAM."""
+        """Bytes that are free for this process now, of the device's limit and of what the system has available."""
         memory = self.memory()
-        if memory["limit"]:
-            return max(memory["limit"] - memory["active"], 0)
-        return int(psutil.virtual_memory().available)
+        return max(min(memory["limit"] - memory["active"], memory["available"]), 0)
 
     async def probe(self) -> bool:
         """Lend one tiny unit and compare; on a wrong result lending is switched off and False returned."""

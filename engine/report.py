@@ -55,7 +55,7 @@ def _entry(scheduler: MLLMScheduler, request: MLLMRequest, now: float) -> dict[s
         "request_id": request.request_id,
         "status": "running" if running else "waiting",
         "phase": phase.value,
-        "detail": detail,
+        "detail": detail or request.wait_reason,
         "elapsed_s": now - request.arrival_time,
         "prompt_tokens": request.num_prompt_tokens,
         "completion_tokens": request.num_output_tokens,

@@ -130,6 +130,7 @@ class MLLMRequest:
     first_token_time: float | None = None
     finish_time: float | None = None
     messages: Sequence[Any] | None = None
+    wait_reason: str = ""
     template_options: Mapping[str, Any] = field(default_factory=dict)
 
 

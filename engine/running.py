@@ -12,6 +12,7 @@ import mlx.core as mx
 from engine.batch import DecodeGroup, Prefill, Row
 from engine.caches import Caches
 from engine.config import MLLMSchedulerConfig
+from engine.grouping import mergeable, place
 from engine.models.port import Port
 from engine.planner import CostModel, Decision, Planner, PrefillState
 from engine.request import Phase
@@ -50,8 +51,7 @@ class Running:
         self._port, self._stats, self._caches = port, stats, caches
         self._prefills: dict[str, Prefill] = {}
         self._joining: deque[Prefill] = deque()
-        self._main = DecodeGroup(port)
-        self._groups: deque[DecodeGroup] = deque([self._main])
+        self._groups: deque[DecodeGroup] = deque()
         self._steps_since_clear = 0
         self._config = config
         self.planner = _planner(config, CostModel())
@@ -81,11 +81,15 @@ class Running:
         """Give a row its caches and its place among the prefills."""
         self._queue(Prefill(self._port, row))
 
+    @property
+    def rows(self) -> list[Row]:
+        """All admitted rows."""
+        prefills = (*self._prefills.values(), *self._joining)
+        return [prefill.row for prefill in prefills] + [row for group in self._groups for row in group.members]
+
     def row(self, request_id: str) -> Row | None:
         """An admitted row by id."""
-        prefills = (*self._prefills.values(), *self._joining)
-        rows = [prefill.row for prefill in prefills] + [row for group in self._groups for row in group.members]
-        return next((row for row in rows if row.request_id == request_id), None)
+        return next((row for row in self.rows if row.request_id == request_id), None)
 
     def phase(self, request_id: str) -> tuple[Phase, float, str]:
         """(phase, progress 0..1 within it, detail such as ``image 2 of 3``) of an admitted request."""
@@ -109,17 +113,15 @@ class Running:
 
     def tidy(self) -> None:
         """Free groups in which nobody is left."""
-        for group in self._groups:
-            if not group.members:
-                group.clear()
-        self._groups = deque(group for group in self._groups if group is self._main or group.members)
+        self._groups = deque(group for group in self._groups if group.members)
 
     def clear(self) -> None:
         """Drop everything."""
         self._prefills.clear()
         self._joining.clear()
-        self._main.clear()
-        self._groups = deque([self._main])
+        for group in self._groups:
+            group.clear()
+        self._groups.clear()
 
     def next_unit(self) -> Unit | None:
         """The next piece of work, or None when there is none."""
@@ -165,19 +167,27 @@ class Running:
         return Unit(decision, group, run)
 
     def _next_group(self) -> DecodeGroup:
-        """The group whose turn it is; waiting rows join the main one, a row under suspicion gets its own."""
+        """The group whose turn it is, after rows that wait have found theirs."""
         while self._joining and self.decoding < self._config.completion_batch_size:
             prefill = self._joining.popleft()
-            group = self._main
-            if prefill.row.alone:
-                group = DecodeGroup(self._port)
-                self._groups.append(group)
-            group.joining.append(prefill)
-        while not self._groups[0].members:
-            self._groups.rotate(-1)
+            self._group_for(prefill.row).joining.append(prefill)
+        shared = [group for group in self._groups if not group.alone]
+        if pair := mergeable([_lengths(group) for group in shared], self._config.completion_batch_size):
+            keeper, other = shared[pair[0]], shared[pair[1]]
+            keeper.merging.append(other)
+            self._groups.remove(other)
         chosen = self._groups[0]
         self._groups.rotate(-1)
         return chosen
+
+    def _group_for(self, row: Row) -> DecodeGroup:
+        """A group of rows about as long; a row under suspicion, or unlike all others, gets a new one."""
+        shared = [group for group in self._groups if not group.alone]
+        index = None if row.alone else place(row.length, [_lengths(group) for group in shared])
+        if index is not None:
+            return shared[index]
+        self._groups.append(DecodeGroup(self._port, alone=row.alone))
+        return self._groups[-1]
 
     def settle(self, unit: Unit, outcome: Any, seconds: float) -> list[Token | Failure]:
         """Book what a unit did.
@@ -235,6 +245,10 @@ class Running:
             self._prefills[prefill.row.request_id] = prefill
         else:
             self._joining.append(prefill)
+
+
+def _lengths(group: DecodeGroup) -> list[int]:
+    return [row.length for row in group.members]
 
 
 def _planner(config: MLLMSchedulerConfig, costs: CostModel) -> Planner:

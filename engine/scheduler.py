@@ -13,11 +13,12 @@ from time import monotonic, perf_counter
 from typing import Any
 
 from engine import device, report
-from engine.batch import Row
+from engine.batch import Prefill, Row
 from engine.caches import Caches
 from engine.config import MLLMSchedulerConfig
-from engine.errors import EngineError, RequestRejected
+from engine.errors import EngineError, OutOfMemory, RequestRejected
 from engine.intake import Intake
+from engine.memory import Activations, Machine, Pricing, Verdict, judge, never_fits
 from engine.models.port import Port
 from engine.request import (
     FinishReason,
@@ -47,6 +48,7 @@ _LIVE_FIELDS = frozenset({"unit_budget_ms", "prefill_step_size", "chunked_prefil
     "vision_cache_size",
     "vision_cache_mb",
     "cache_memory_mb",
+    "memory_limit_gb",
 }
 
 
@@ -86,6 +88,7 @@ class MLLMScheduler:
         self.occupation = Occupation()
         self.caches = Caches(self.config, self._device.free_memory)
         self.batch = Running(self.port, self.config, self.batch_stats, self.caches)
+        self.pricing: Pricing | None = None
         self.intake = Intake(self.port, self.config, self._notify)
         self._streams = Streams()
         self._ready: dict[str, Row] = {}
@@ -222,6 +225,8 @@ class MLLMScheduler:
         """
         if self._task is not None:
             raise RuntimeError("step() cannot be called while the loop runs: await stop() first.")
+        if self.pricing is None:
+            self._device.run_here(self._measure)
         unit = self._begin()
         if unit is None and self.waiting and not self.running:
             self.intake.wait()
@@ -241,6 +246,8 @@ class MLLMScheduler:
         self._wake = asyncio.Event()
         if self.config.lend_stream:
             await self._device.probe()
+        if self.pricing is None:
+            await self._device.run(self._measure)
         for request in self.requests.values():
             if not request.status.finished:
                 self._streams.open(request.request_id)
@@ -273,6 +280,11 @@ class MLLMScheduler:
                 outcome = error
             with self.occupation.measured():
                 self._end(unit, outcome, perf_counter() - began)
+
+    def _measure(self) -> None:
+        """Unit: learn what this model's caches cost; also warms the kernels up."""
+        prefill, vision = (Activations(guess) for guess in self.port.guesses)
+        self.pricing = Pricing(self.port.measure(), self.config.prefill_step_size, prefill, vision)
 
     def _notify(self) -> None:
         """Wake the loop, from any thread."""
@@ -337,12 +349,21 @@ class MLLMScheduler:
         if seconds > _SLOW_UNIT_S:
             kind, waiting, running = unit.decision.kind, len(self.waiting), len(self.running)
             log.warning("A %s unit took %.1f s (%d waiting, %d running)", kind, seconds, waiting, running)
+        elif self.pricing is not None:
+            self._learn_peak(unit)
         for event in self.batch.settle(unit, outcome, seconds):
             if isinstance(event, Token):
                 self._take_token(event.row, event.token)
             elif isinstance(event, Failure):
                 self._finish(event.row.request, "error", error=_sentence(event.error))
         self.batch.tidy()
+
+    def _learn_peak(self, unit: Unit) -> None:
+        assert self.pricing is not None
+        if unit.decision.kind == "prefill":
+            self.pricing.prefill.learn(unit.decision.tokens, self._device.unit_peak)
+        elif unit.decision.kind == "vision" and isinstance(unit.subject, Prefill) and unit.subject.encoding:
+            self.pricing.vision.learn(len(unit.subject.encoding.item.patches), self._device.unit_peak)
 
     def _collect_prepared(self) -> None:
         for request in list(self.waiting):
@@ -362,10 +383,14 @@ class MLLMScheduler:
     def _admit(self) -> None:
         """Let prepared requests in, in order of arrival."""
         for request in [request for request in self.waiting if request.request_id in self._ready]:
-            if not self.batch.room:
+            row = self._ready[request.request_id]
+            if not self.batch.room or not self._afford(row):
                 return
+            if request.status.finished:
+                continue
             self.waiting.remove(request)
-            row = self._ready.pop(request.request_id)
+            del self._ready[request.request_id]
+            request.wait_reason = ""
             self._next_uid += 1
             request.batch_uid, request.status = self._next_uid, RequestStatus.RUNNING
             self.running[request.request_id] = request
@@ -374,6 +399,42 @@ class MLLMScheduler:
             self._output.scheduled_request_ids.append(request.request_id)
             self._output.num_scheduled_tokens += request.num_prompt_tokens
             self.batch.admit(row)
+
+    def _afford(self, row: Row) -> bool:
+        """Whether a row's price fits; idle cache entries go first, then the row waits with a reason.
+
+        A row that cannot fit even into an empty engine is ended with the numbers.
+        """
+        assert self.pricing is not None
+        verdict = self._judge(row)
+        if verdict.shortfall and self.caches.evict(verdict.shortfall):
+            verdict = self._judge(row)
+        if not verdict.shortfall:
+            return True
+        row.request.wait_reason = verdict.reason
+        if self.running:
+            return False
+        memory = self.memory()
+        free = Machine(memory["limit"], memory["available"]).budget(self._user_bytes()) - memory["active"]
+        self._finish(row.request, "error", error=str(OutOfMemory(never_fits(self.pricing, row.demand, free))))
+        return True
+
+    def _judge(self, row: Row) -> Verdict:
+        assert self.pricing is not None
+        memory, rows = self.memory(), self.batch.rows
+        return judge(
+            self.pricing,
+            row.demand,
+            [other.demand for other in rows],
+            active=memory["active"],
+            held=sum(self.pricing.cache.bytes(other.length) for other in rows),
+            budget=Machine(memory["limit"], memory["available"]).budget(self._user_bytes()),
+            available=memory["available"] + memory["cache"],
+        )
+
+    def _user_bytes(self) -> int | None:
+        limit = self.config.memory_limit_gb
+        return None if limit is None else int(limit * 1e9)
 
     def _take_token(self, row: Row, token: int) -> None:
         request = row.request

@@ -53,6 +53,13 @@ class VisionCache:
         self.max_bytes, self.max_entries, self.enabled = max_bytes, max_entries, enabled
         self._shrink()
 
+    def evict(self, size: int) -> int:
+        """Free at least ``size`` bytes if there are so many; returns how many."""
+        before = self.nbytes
+        while self._entries and before - self.nbytes < size:
+            self._remove(next(iter(self._entries)))
+        return before - self.nbytes
+
     def clear(self) -> None:
         """Drop every entry; the counters stay."""
         self._entries.clear()

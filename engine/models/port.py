@@ -16,6 +16,7 @@ from mlx_vlm.models.cache import make_prompt_cache
 from numpy.typing import NDArray
 
 from engine.errors import ModelLoadError
+from engine.memory import CacheCost, LayerCost
 from engine.prompt import MediaItem
 
 _FAMILIES = ("qwen3_5", "qwen3_5_moe", "qwen3_vl", "qwen3_vl_moe")
@@ -60,6 +61,7 @@ class Port:
         self._image_processor = processor.image_processor
         self.merge_size: int = self._image_processor.merge_size
         self.geometry = "/".join(f"{name}={value}" for name, value in sorted(_geometry(self._image_processor).items()))
+        self.guesses = _activation_guesses(config)
         self.context_limit: int = config.text_config.max_position_embeddings
         self.stop_ids = frozenset(_stop_ids(model, processor))
 
@@ -77,6 +79,12 @@ class Port:
     def make_cache(self) -> list[Any]:
         """Fresh scalar caches, one per layer."""
         return list(make_prompt_cache(self._lm))
+
+    def measure(self) -> CacheCost:
+        """Unit: run one token through fresh caches and read off how each layer's cache grows."""
+        cache = self.make_cache()
+        mx.eval(self.prefill(Chunk([0], np.zeros((3, 1), np.int32) if self.uses_mrope else None), cache))
+        return CacheCost(tuple(_layer_cost(layer) for layer in cache))
 
     def encode(self, item: MediaItem) -> Encoding:
         """Start a picture's vision encoding; the graph is built by the first ``advance``."""
@@ -198,6 +206,12 @@ def _deepstack(chunk: Chunk) -> dict[str, Any]:
     return {"visual_pos_masks": mx.array(mask), "deepstack_visual_embeds": embeds}
 
 
+def _layer_cost(layer: Any) -> LayerCost:
+    profile = layer.memory_profile(1)
+    window = profile.window_size
+    return LayerCost(profile.fixed_bytes, profile.bytes_per_token, profile.step, window)
+
+
 def _arrays(state: Any) -> Iterator[mx.array]:
     if isinstance(state, mx.array):
         yield state
@@ -209,6 +223,15 @@ def _arrays(state: Any) -> Iterator[mx.array]:
 def _geometry(image_processor: Any) -> dict[str, Any]:
     names = ("patch_size", "temporal_patch_size", "merge_size", "min_pixels", "max_pixels", "image_mean", "image_std")
     return {name: getattr(image_processor, name) for name in names}
+
+
+def _activation_guesses(config: Any) -> tuple[float, float]:
+    """Transient bytes per prompt token and per patch, before any was measured: a few float32 copies of the widths."""
+
+    def guess(part: Any) -> float:
+        return float(4 * (6 * part.hidden_size + 3 * part.intermediate_size))
+
+    return guess(config.text_config), guess(config.vision_config)
 
 
 def _padded(pixels: NDArray[np.uint8]) -> NDArray[np.uint8]:
