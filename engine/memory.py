@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -28,7 +27,8 @@ class LayerCost:
         """Bytes for a row of ``tokens`` that was prefilled in chunks of at most ``chunk``."""
         if self.window is not None:
             tokens = min(tokens, self.window - 1 + chunk)
-        return self.fixed + math.ceil(tokens / self.step) * self.step * self.per_token
+        # Wherever the cache last grew, it holds less than one step more than its tokens.
+        return self.fixed + (tokens + self.step - 1) * self.per_token
 
 
 @dataclass(frozen=True, slots=True)
