@@ -7,7 +7,9 @@ from typing import Any
 import mlx.core as mx
 import pytest
 
+from engine import device
 from engine.memory import GB, Activations, CacheCost, Demand, LayerCost, Machine, Pricing, judge, never_fits
+from engine.models.port import Features
 from tests.engine import tiny
 from tests.engine.conftest import Make, Run
 
@@ -126,24 +128,25 @@ def test_a_request_that_can_never_fit_ends_with_the_numbers(make: Make) -> None:
     assert "MB" in request.error
 
 
-def test_idle_caches_are_evicted_before_a_request_waits(make: Make) -> None:
+def test_idle_cache_entries_go_before_a_request_waits(make: Make) -> None:
     scheduler = make(tiny.hybrid())
-    scheduler.add_request(tiny.chat("one"), max_tokens=2, temperature=0.0)
+    scheduler.caches.open()
+    embeddings = device.home().run_here(lambda: _evaluated(mx.zeros((1_000, 12_500))))
+    scheduler.caches.vision.put("seen", Features(embeddings))
+    del embeddings
+    idle = scheduler.caches.vision.nbytes
+    assert idle == 50_000_000
     scheduler.step()
-    asked: list[int] = []
-
-    def evict(size: int) -> int:
-        asked.append(size)
-        scheduler.apply_config(_limited(scheduler.config, 10**10))
-        return size
-
-    scheduler.evictors.append(evict)
-    scheduler.apply_config(_limited(scheduler.config, mx.get_active_memory()))
     second = scheduler.add_request(tiny.chat("two"), max_tokens=2, temperature=0.0)
+    scheduler.intake.wait()
+    assert scheduler.pricing is not None
+    demand = Demand(len(tiny.chat("two")) + 2)
+    need = scheduler.pricing.lasting(demand) + scheduler.pricing.passing(demand)
+    scheduler.apply_config(_limited(scheduler.config, mx.get_active_memory() + need - idle // 2))
     while not scheduler.get_request(second).status.finished:
         scheduler.step()
-    assert asked
     assert scheduler.get_request(second).finish_reason == "length"
+    assert scheduler.caches.vision.nbytes == 0
 
 
 def test_the_budget_recovers_by_itself_after_a_spike(make: Make, run: Run[Any]) -> None:
@@ -158,6 +161,11 @@ def test_the_budget_recovers_by_itself_after_a_spike(make: Make, run: Run[Any]) 
         return [refused.finish_reason, answered.finish_reason]
 
     assert run(ask()) == ["error", "length"]
+
+
+def _evaluated(array: mx.array) -> mx.array:
+    mx.eval(array)
+    return array
 
 
 def _limited(config: Any, limit_bytes: int) -> Any:
