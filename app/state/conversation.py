@@ -3,36 +3,31 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import logging
 import time
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, cast
 from uuid import uuid4
 
 from PySide6.QtCore import QObject, Signal
 
 from app.settings import Generation
+from app.state.answer import Answer
 from app.state.attachment import Attachment
 from app.state.composer import Composer, Desk
+from app.state.journal import Write
 from app.state.model import Model, Scheduler
 from app.state.pulse import Info, Pulse
 from app.state.turn import AnswerFacts, State, Turn, messages
 from app.storage import conversations as rows
 from app.storage.conversations import ConversationRecord, DraftRecord
 from engine.errors import EngineError
-from engine.request import Phase, RequestOutput
+from engine.request import Phase
 
 __all__ = ["AnswerFacts", "Conversation", "Phase", "Room", "Turn"]
 
-_log = logging.getLogger(__name__)
 NEW_TITLE = "New chat"
 _TITLE_CHARACTERS = 48
-_FAULT = "Something went wrong inside Braid while answering. The log file says more. Try again."
-_SILENT = "The model ended without a word. Try again, or ask in other words."
-_LOST = "The answer ended early for an unknown reason. Try again."
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +75,7 @@ class Conversation(QObject):
         self._named = record.named
         self._room = room
         self._task: asyncio.Task[None] | None = None
-        self._request_id: str | None = None
+        self._live: Answer | None = None
         self._ended: State = "stopped"
         self.composer = Composer(room.desk, self._keep_draft, self)
         self.composer.submitted.connect(self._submit)
@@ -89,9 +84,8 @@ class Conversation(QObject):
 
     def stop(self) -> None:
         """End the answer that is being written; a question still waiting for the model returns to the draft."""
-        scheduler = self._room.model.scheduler
-        if self._request_id is not None and scheduler is not None:
-            scheduler.abort_request(self._request_id)
+        if self._live is not None:
+            self._live.stop()
         elif self._task is not None:
             self._task.cancel()
 
@@ -132,6 +126,8 @@ class Conversation(QObject):
         self.turns = [turn for turn in turns if turn.state != "queued"]
         self.composer.restore(*draft)
         self._return_to_draft([turn for turn in turns if turn.state == "queued"])
+        self._answer_the_unanswered("cut")
+        self.unread = False
 
     async def close(self, ended: State = "stopped") -> None:
         """Abort the answer, if any, and keep what there is of it with the state `ended`."""
@@ -155,20 +151,22 @@ class Conversation(QObject):
 
     def _start(self, *, retry: bool = False) -> None:
         self._task = self._room.desk.tasks.start(self._answer_all(retry=retry), f"answering {self.id}")
+        self._task.add_done_callback(self._rest)
+
+    def _rest(self, task: asyncio.Task[None]) -> None:
+        """Tidy up when answering is over, also when it was cancelled before its first step."""
+        self._task = None
+        if task.cancelled():
+            self._return_to_draft([turn for turn in self.turns if turn.state == "queued"])
+            self._answer_the_unanswered(self._ended)
+        self._show_activity(None, "", None)
 
     async def _answer_all(self, *, retry: bool) -> None:
         """Answer until no question waits."""
-        try:
-            if retry:
-                await self._answer()
-            while any(turn.state == "queued" for turn in self.turns):
-                await self._answer()
-        except asyncio.CancelledError:
-            self._return_to_draft([turn for turn in self.turns if turn.state == "queued"])
-            raise
-        finally:
-            self._task = None
-            self._show_activity(None, "", None)
+        if retry:
+            await self._answer()
+        while any(turn.state == "queued" for turn in self.turns):
+            await self._answer()
 
     async def _answer(self) -> None:
         """Wait for the model, send what was said so far and fold what comes back into one new turn."""
@@ -178,10 +176,6 @@ class Conversation(QObject):
         except EngineError as error:
             self._finish(self._begin(), "failed", str(error))
             return
-        except asyncio.CancelledError:
-            if not any(turn.state == "queued" for turn in self.turns):  # a retry: its question is no draft any more
-                self._finish(self._begin(), self._ended)
-            raise
         await self._stream(scheduler, self._begin())
 
     def _begin(self) -> Turn:
@@ -200,59 +194,24 @@ class Conversation(QObject):
         self.turn_added.emit(answer.id)
         return answer
 
-    async def _stream(self, scheduler: Scheduler, answer: Turn) -> None:
-        request_id = uuid4().hex
-        self._request_id = request_id
-        self._room.pulse.follow(request_id, self._told)
+    async def _stream(self, scheduler: Scheduler, turn: Turn) -> None:
+        before = messages(self.turns[: self.turns.index(turn)], self._record.system_prompt)
+        self._live = live = Answer(scheduler, turn, partial(self._grown, turn))
+        self._room.pulse.follow(live.request_id, self._told)
         try:
-            last = await self._fold(scheduler, request_id, answer)
+            ending = await live.run(before, self._room.generation().options())
         except asyncio.CancelledError:
-            self._finish(answer, self._ended)
+            self._finish(turn, self._ended)
             raise
-        except (EngineError, ValueError) as error:
-            self._finish(answer, "failed", str(error))
-        except Exception:  # noqa: BLE001 - the answer must end visibly whatever the engine raises
-            _log.exception("Answering failed")
-            self._finish(answer, "failed", _FAULT)
         else:
-            self._conclude(scheduler, answer, last)
+            self._finish(turn, ending.state, ending.error)
         finally:
-            self._request_id = None
-            self._room.pulse.forget(request_id)
-            scheduler.abort_request(request_id)
-            scheduler.remove_finished_request(request_id)
+            self._live = None
+            self._room.pulse.forget(live.request_id)
 
-    async def _fold(self, scheduler: Scheduler, request_id: str, answer: Turn) -> RequestOutput | None:
-        before = self.turns[: self.turns.index(answer)]
-        await scheduler.add_request_async(
-            messages=messages(before, self._record.system_prompt),
-            request_id=request_id,
-            **self._room.generation().options(),
-        )
-        last = None
-        stream = cast("AsyncGenerator[RequestOutput, None]", scheduler.stream_outputs(request_id))
-        async with contextlib.aclosing(stream):
-            async for last in stream:
-                if last.new_text:
-                    answer.text += last.new_text
-                    self._keep_soon(answer)
-                    self.turn_changed.emit(answer.id)
-        return last
-
-    def _conclude(self, scheduler: Scheduler, answer: Turn, last: RequestOutput | None) -> None:
-        """Give the answer the end that the engine reported."""
-        if last is None or not last.finished:
-            self._finish(answer, "failed", _LOST)
-            return
-        answer.facts = AnswerFacts.measured(last, scheduler.get_request(last.request_id))
-        if last.finish_reason == "error":
-            self._finish(answer, "failed", last.error or _LOST)
-        elif last.finish_reason == "abort":
-            self._finish(answer, "stopped")
-        elif not answer.text.strip():
-            self._finish(answer, "failed", _SILENT)
-        else:
-            self._finish(answer, "done")
+    def _grown(self, turn: Turn) -> None:
+        self._keep_soon(turn)
+        self.turn_changed.emit(turn.id)
 
     def _finish(self, answer: Turn, state: State, error: str | None = None) -> None:
         answer.state, answer.error = state, error
@@ -260,6 +219,11 @@ class Conversation(QObject):
         self.unread = self.unread or not self.shown
         self._keep(answer)
         self.turn_changed.emit(answer.id)
+
+    def _answer_the_unanswered(self, state: State) -> None:
+        """A question that was sent always has an answer under it, from which it can be tried again."""
+        if self.turns and self.turns[-1].role == "user":
+            self._finish(self._begin(), state)
 
     def _return_to_draft(self, waiting: Sequence[Turn]) -> None:
         for turn in reversed(waiting):
@@ -306,7 +270,7 @@ class Conversation(QObject):
             self.title = title
             self.title_changed.emit(title)
 
-    def _write(self, work: Any) -> None:
+    def _write(self, work: Write) -> None:
         self._room.desk.journal.write(work)
 
     def _keep(self, turn: Turn | None = None) -> None:

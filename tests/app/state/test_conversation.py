@@ -325,12 +325,16 @@ def test_a_model_that_cannot_be_loaded_fails_the_answer_with_its_sentence(run, u
     assert chat.turns[1].error == str(loader.error)
 
 
-def test_stop_before_the_model_is_ready_returns_the_question_to_the_draft(run, until, loader, loading):
+@pytest.mark.parametrize("turns_of_the_loop", [0, 1, 5])
+def test_stop_before_the_model_is_ready_returns_the_question_to_the_draft(
+    run, until, loader, loading, turns_of_the_loop
+):
     chat = loading.current
 
     async def go():
         ask(chat, "one")
-        await asyncio.sleep(0)
+        for _ in range(turns_of_the_loop):
+            await asyncio.sleep(0)
         ask(chat, "two")
         chat.stop()
         await until(idle(chat))
@@ -338,6 +342,37 @@ def test_stop_before_the_model_is_ready_returns_the_question_to_the_draft(run, u
     run(go())
     assert chat.turns == []
     assert chat.composer.text == "one\n\ntwo"
+    assert (chat.phase, chat.activity) == (None, "")
+
+
+def test_stop_while_a_retry_waits_leaves_an_answer_to_retry_from(run, until, scheduler, chat, model):
+    scheduler.scripts.append(Script([], "error", "No."))
+
+    async def go():
+        ask(chat, "one")
+        await until(idle(chat))
+        chat.retry(chat.turns[1].id)
+        chat.stop()
+        await until(idle(chat))
+
+    run(go())
+    assert told(chat) == [("user", "one", "done"), ("assistant", "", "stopped")]
+
+
+def test_stop_at_the_very_end_changes_nothing(run, until, scheduler, chat):
+    async def go():
+        ask(chat, "one")
+        await until(lambda: scheduler.live)
+        ask(chat, "two")
+        [request] = scheduler.live
+        scheduler.scripts.append(Script(["second"]))
+        request.say("whole")
+        request.end()
+        chat.stop()
+        await until(idle(chat))
+
+    run(go())
+    assert [(text, state) for _, text, state in told(chat)][1::2] == [("whole", "done"), ("second", "done")]
 
 
 def test_quitting_before_the_model_is_ready_loses_no_question(run, profile, loader):
@@ -345,7 +380,6 @@ def test_quitting_before_the_model_is_ready_loses_no_question(run, profile, load
         library = Library(profile, Model(Path("pocket"), MLLMSchedulerConfig(), loader), Generation)
         await library.restore()
         ask(library.current, "one")
-        await asyncio.sleep(0)
         await library.end_answers()
         await library.close()
 

@@ -171,6 +171,28 @@ def test_quitting_while_it_streams_keeps_the_half_answer(visit, until, scheduler
     assert visit(second) == [("one", "done"), ("half", "cut")]
 
 
+def test_a_question_that_lost_its_answer_gets_one_to_retry_from(run, until, visit, scheduler):
+    scheduler.scripts.extend([Script(["lost"]), Script(["found"])])
+
+    async def first(library):
+        ask(library.current, "one")
+        await until(lambda: not library.current.answering)
+        answer = library.current.turns[1].id
+        await library._journal.flush()
+        await library._database.run(lambda c: c.execute("DELETE FROM turns WHERE id = ?", (answer,)))
+
+    async def second(library):
+        chat = library.current
+        assert [(turn.text, turn.state) for turn in chat.turns] == [("one", "done"), ("", "cut")]
+        assert not chat.unread
+        chat.retry(chat.turns[1].id)
+        await until(lambda: not chat.answering)
+        assert chat.turns[1].text == "found"
+
+    visit(first)
+    visit(second)
+
+
 def test_closing_a_tab_aborts_only_it_and_keeps_what_it_said(run, until, library, scheduler):
     async def go():
         first, second = library.current, library.new_chat()
