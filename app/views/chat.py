@@ -27,4 +27,3 @@ class Chat(QWidget):
         column.setSpacing(0)
         column.addWidget(self.transcript, 1)
         column.addWidget(self.composer)
-        self.setFocusProxy(self.composer.field)

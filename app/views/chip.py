@@ -32,13 +32,13 @@ class ChipView(QWidget):
         super().__init__(parent)
         self.setFixedSize(_SIZE)
         self._chip = chip
-        self._close = IconButton("close", f"Remove {chip.name}", self)
-        self._close.setIconSize(QSize(12, 12))
-        self._close.clicked.connect(lambda: self.removed.emit(self._chip.id))
+        self.remove = IconButton("close", f"Remove {chip.name}", self)
+        self.remove.setIconSize(QSize(12, 12))
+        self.remove.clicked.connect(lambda: self.removed.emit(self._chip.id))
         row = QHBoxLayout(self)
         row.setContentsMargins(0, 0, 8, 0)
         row.addStretch(1)
-        row.addWidget(self._close)
+        row.addWidget(self.remove)
         self._pixmap = QPixmap()
         self.show_chip(chip)
 

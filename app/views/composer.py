@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 from typing import TYPE_CHECKING
 
@@ -91,12 +92,12 @@ class Notice(QWidget):
         self._label = QLabel(self)
         self._label.setObjectName("warning")
         self._label.setWordWrap(True)
-        close = IconButton("close", "Dismiss", self)
-        close.clicked.connect(self.hide)
+        self.close_button = IconButton("close", "Dismiss", self)
+        self.close_button.clicked.connect(self.hide)
         row = QHBoxLayout(self)
         row.setContentsMargins(12, 6, 8, 6)
         row.addWidget(self._label, 1)
-        row.addWidget(close)
+        row.addWidget(self.close_button)
         self.hide()
 
     def say(self, text: str) -> None:
@@ -182,7 +183,13 @@ class ComposerView(QWidget):
         outside = QHBoxLayout(self)
         outside.setContentsMargins(24, 4, 24, 16)
         outside.addWidget(middle)
-        for before, after in ((self.field, self._attach), (self._attach, self._send)):
+        self._order_focus()
+
+    def _order_focus(self) -> None:
+        """Let Tab visit the composer from top to bottom."""
+        chips = [view.remove for view in self._chips.values()]
+        stops: list[QWidget] = [self.notice.close_button, *chips, self.field, self._attach, self._send]
+        for before, after in itertools.pairwise(stops):
             QWidget.setTabOrder(before, after)
 
     def _connect(self) -> None:
@@ -225,6 +232,7 @@ class ComposerView(QWidget):
                 view = self._chips[chip.id] = ChipView(chip, self._row)
                 view.removed.connect(self._draft.remove)
                 self._flow.addWidget(view)
+                self._order_focus()
         self._row.setVisible(bool(chips))
 
     def _stops(self) -> bool:

@@ -288,6 +288,7 @@ class Sidebar(QWidget):
         self.search.setAccessibleName("Search chats")
         self.search.setPlaceholderText("Search")
         self.search.setClearButtonEnabled(True)
+        self.search.setAcceptDrops(False)
         self._sign = self.search.addAction(icon("search"), QLineEdit.ActionPosition.LeadingPosition)
         self.new = QPushButton("New chat", self)
         self.new.setObjectName("flat")

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from markdown_it import MarkdownIt
     from markdown_it.token import Token
 
-SEGMENT_CHARS = 6000
+SEGMENT_CHARS = 4000
 CODE_PX, CODE_TOP_PX, CODE_BOTTOM_PX = 12, 4, 12
 
 
@@ -48,13 +48,18 @@ def segments(text: str, limit: int = SEGMENT_CHARS) -> list[str]:
     """The text cut between top-level blocks into pieces of about ``limit`` characters, which bound a redraw's cost."""
     if len(text) <= limit:
         return [text]
+    ends = _ends(text)
+    return join([text[start:end] for start, end in zip([0, *ends], ends, strict=False)], limit)
+
+
+def join(blocks: Sequence[str], limit: int = SEGMENT_CHARS) -> list[str]:
+    """Blocks joined to pieces of at most ``limit`` characters each, unless one block alone is longer."""
     pieces: list[str] = []
-    start = 0
-    for end in _ends(text)[:-1]:
-        if end - start >= limit:
-            pieces.append(text[start:end])
-            start = end
-    pieces.append(text[start:])
+    for block in blocks:
+        if pieces and len(pieces[-1]) + len(block) <= limit:
+            pieces[-1] += block
+        else:
+            pieces.append(block)
     return pieces
 
 

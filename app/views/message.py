@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QEvent, QPoint, QRectF, Qt, QTimer, Signal
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 _COPIED_MS = 1500
 _BUBBLE = 0.8
+SHOWN_CHARS = 20_000
 
 
 def facts_line(facts: AnswerFacts) -> str:
@@ -51,7 +53,7 @@ class Footer(QWidget):
         self._row = QHBoxLayout(self)
         self._row.setContentsMargins(0, 0, 0, 0)
         self._row.setSpacing(4)
-        self._buttons: list[QuietButton] = []
+        self.buttons: list[QuietButton] = []
         self._row.addWidget(self.label, 1)
         self.label.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
         if right:
@@ -59,7 +61,7 @@ class Footer(QWidget):
 
     def add(self, button: QuietButton) -> None:
         """Append an action."""
-        self._buttons.append(button)
+        self.buttons.append(button)
         self._row.addWidget(button)
 
     def say(self, text: str) -> None:
@@ -69,7 +71,7 @@ class Footer(QWidget):
 
     def show_ink(self, shown: bool) -> None:
         """Draw the actions or leave their places empty."""
-        for button in self._buttons:
+        for button in self.buttons:
             button.show_ink(shown)
 
 
@@ -102,6 +104,10 @@ class Message(QWidget):
     def views(self) -> list[TextView]:
         """The pieces of text, from top to bottom."""
         raise NotImplementedError
+
+    def stops(self) -> list[QWidget]:
+        """What Tab visits, in order."""
+        return [*self.views(), *self.footer.buttons]
 
     def refresh(self, activity: str) -> None:
         """Draw the turn as it is now; ``activity`` says what the engine does for it."""
@@ -187,9 +193,11 @@ class UserMessage(Message):
         return [self._bubble.text]
 
     def refresh(self, activity: str) -> None:
-        self._bubble.setVisible(bool(self.turn.text))
-        self._bubble.text.show_plain(self.turn.text)
-        self.footer.say("Waits for the answer above" if self.turn.state == "queued" else "")
+        text = self.turn.text
+        self._bubble.setVisible(bool(text))
+        self._bubble.text.show_plain(text if len(text) <= SHOWN_CHARS else f"{text[:SHOWN_CHARS]} …")
+        cut = f"Shows the first {SHOWN_CHARS:,} of {len(text):,} characters" if len(text) > SHOWN_CHARS else ""
+        self.footer.say(activity if self.turn.state == "queued" else cut)
 
     def fit(self, width: int) -> None:
         """Follow the column's width, px."""
@@ -231,6 +239,7 @@ class AssistantMessage(Message):
         self._settled = 0
         self._sealed: list[str] = []
         self._trouble: Trouble | None = None
+        self._newest = True
         self._again = QuietButton("retry", "Answer again", self)
         self._again.clicked.connect(lambda: self.retry.emit(self.turn.id))
         self.footer.add(self._again)
@@ -240,6 +249,10 @@ class AssistantMessage(Message):
     def views(self) -> list[TextView]:
         return self._pieces
 
+    def stops(self) -> list[QWidget]:
+        trouble: list[QWidget] = [self._trouble.text, self._trouble.again] if self._trouble else []
+        return [*self._pieces, *trouble, *self.footer.buttons]
+
     def refresh(self, activity: str) -> None:
         live = self.turn.state in ("live", "queued")
         if live:
@@ -248,12 +261,23 @@ class AssistantMessage(Message):
             self._show([*markdown.segments(self.turn.text)] if self.turn.text else [])
         for piece in self._pieces:
             piece.caret(live and piece is self._pieces[-1])
-        self._again.setVisible(not live)
         self._explain()
+        self._offer()
         self.footer.say(self._line(activity if live else ""))
 
+    def newest(self, newest: bool) -> None:
+        """Only the newest answer can be made again."""
+        self._newest = newest
+        self._offer()
+
+    def _offer(self) -> None:
+        again = self._newest and self.turn.state not in ("live", "queued")
+        self._again.setVisible(again)
+        if self._trouble is not None:
+            self._trouble.again.setVisible(again)
+
     def fill_menu(self, menu: QMenu) -> None:
-        if self.turn.state not in ("live", "queued"):
+        if not self._again.isHidden():
             menu.addAction("Answer again", lambda: self.retry.emit(self.turn.id))
 
     def _grow(self) -> None:
@@ -261,11 +285,7 @@ class AssistantMessage(Message):
         if self._settled > len(self.turn.text):
             self._settled, self._sealed = 0, []
         found = markdown.cut(self.turn.text[self._settled :])
-        for block in found.finished:
-            if self._sealed and len(self._sealed[-1]) + len(block) <= markdown.SEGMENT_CHARS:
-                self._sealed[-1] += block
-            else:
-                self._sealed.append(block)
+        self._sealed = markdown.join([*self._sealed, *found.finished])
         self._settled += found.offset
         self._show([*self._sealed, self.turn.text[self._settled :]])
 
@@ -278,8 +298,13 @@ class AssistantMessage(Message):
             piece = self.adopt(TextView("Answer text", self))
             self._pieces.append(piece)
             self.column.insertWidget(len(self._pieces) - 1, piece)
+            self._chain()
         for piece, text in zip(self._pieces, texts, strict=True):
             piece.show_markdown(text)
+
+    def _chain(self) -> None:
+        for before, after in itertools.pairwise(self.stops()):
+            QWidget.setTabOrder(before, after)
 
     def _explain(self) -> None:
         failed = self.turn.state == "failed"
@@ -287,6 +312,7 @@ class AssistantMessage(Message):
             self._trouble = Trouble(self)
             self._trouble.again.clicked.connect(lambda: self.retry.emit(self.turn.id))
             self.column.insertWidget(self.column.count() - 1, self._trouble)
+            self._chain()
         if self._trouble is not None:
             self._trouble.setVisible(failed)
             self._trouble.text.show_plain(self.turn.error or "")

@@ -28,6 +28,14 @@ class Title(QLineEdit):
 
     left = Signal()
 
+    def event(self, event: QEvent) -> bool:
+        """Take Escape before the window's shortcut does."""
+        override = event.type() == QEvent.Type.ShortcutOverride
+        if override and isinstance(event, QKeyEvent) and event.key() == Qt.Key.Key_Escape:
+            event.accept()
+            return True
+        return super().event(event)
+
     def keyPressEvent(self, event: QKeyEvent) -> None:
         if event.key() == Qt.Key.Key_Escape:
             self.clear()
@@ -84,6 +92,7 @@ class Tab(QAbstractButton):
             return
         editor = self._editor = Title(self.chat.title, self)
         editor.setAccessibleName("Title of the chat")
+        editor.setAcceptDrops(False)
         editor.setGeometry(self.rect().adjusted(4, 2, -4, -2))
         editor.selectAll()
         editor.editingFinished.connect(self._renamed)
@@ -175,6 +184,12 @@ class Tab(QAbstractButton):
     def leaveEvent(self, event: QEvent) -> None:
         super().leaveEvent(event)
         self._mark_close()
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        if event.key() in (Qt.Key.Key_Left, Qt.Key.Key_Right):
+            event.ignore()  # the strip goes to the neighbour
+        else:
+            super().keyPressEvent(event)
 
     def nextCheckState(self) -> None:
         """A press never unchecks the current tab; the strip checks tabs."""

@@ -104,7 +104,7 @@ class TextView(QTextBrowser):
         rendered = markdown.render(self._shown[0], tokens())
         self._blocks = rendered.blocks
         self.document().setDefaultStyleSheet(markdown.style(tokens(), self.font()))
-        self.setHtml(rendered.html)
+        self.setHtml(rendered.html.rstrip())  # a line break at the end would be drawn as a space
         self._close_up()
 
     def _close_up(self) -> None:

@@ -33,11 +33,11 @@ class Transcript(QScrollArea):
 
     def __init__(self, conversation: Conversation, model: Model, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._chat = conversation
+        self._chat, self._model = conversation, model
         self._messages: dict[str, Message] = {}
         self._wanted = BUILT
         self._dirty: set[str] = set()
-        self._following = True
+        self._following, self._stale = True, False
         self._span = 0
         self._rest_ms = FRAME_MS
         self._lay_out()
@@ -73,6 +73,7 @@ class Transcript(QScrollArea):
         self._chat.turn_changed.connect(self._touch)
         self._chat.turn_removed.connect(self._remove)
         self._chat.activity_changed.connect(self._touch_live)
+        self._model.changed.connect(self._touch_live)
         theme.changed.connect(self._restyle)
         highlighter.ready.connect(self._colour)
         bar = self.verticalScrollBar()
@@ -97,7 +98,7 @@ class Transcript(QScrollArea):
         more = next(self._missing(), None) is not None
         if more != self._builder.isActive():
             self._builder.start() if more else self._builder.stop()
-        self._show_empty()
+        self._settle()
 
     def _missing(self) -> Iterator[Turn]:
         return (turn for turn in reversed(self._chat.turns[-self._wanted :]) if turn.id not in self._messages)
@@ -126,7 +127,7 @@ class Transcript(QScrollArea):
         self._insert(turn)
         if turn.role == "user":
             self._following = True
-        self._show_empty()
+        self._settle()
 
     def _remove(self, turn_id: str) -> None:
         message = self._messages.pop(turn_id, None)
@@ -135,7 +136,7 @@ class Transcript(QScrollArea):
             self._column.removeWidget(message)
             message.hide()
             message.deleteLater()
-        self._show_empty()
+        self._settle()
 
     def _touch(self, turn_id: str) -> None:
         self._dirty.add(turn_id)
@@ -163,9 +164,16 @@ class Transcript(QScrollArea):
         return next((turn for turn in reversed(self._chat.turns) if turn.id == turn_id), None)
 
     def _activity(self, turn: Turn) -> str:
-        return self._chat.activity if turn.state in ("live", "queued") and turn.role == "assistant" else ""
+        if turn.state == "live":
+            return self._chat.activity
+        if turn.state != "queued":
+            return ""
+        return "Waits for the answer above" if self._model.status == "ready" else "Waits for the model to load"
 
     def _restyle(self) -> None:
+        self._stale = not self.isVisible()
+        if self._stale:
+            return
         for message in self._messages.values():
             message.restyle()
 
@@ -173,8 +181,23 @@ class Transcript(QScrollArea):
         for message in self._messages.values():
             message.colour(block)
 
-    def _show_empty(self) -> None:
+    def _settle(self) -> None:
+        """After turns came or went: the invitation, and which answer is the newest."""
         self._empty.setVisible(not self._chat.turns)
+        last = self._chat.turns[-1].id if self._chat.turns else ""
+        for turn_id, message in self._messages.items():
+            if isinstance(message, AssistantMessage):
+                message.newest(turn_id == last)
+        self._order_focus()
+
+    def _order_focus(self) -> None:
+        """Let Tab visit messages from top to bottom, whenever each was built."""
+        before: QWidget = self
+        for turn in self._chat.turns:
+            if turn.id in self._messages:
+                for stop in self._messages[turn.id].stops():
+                    QWidget.setTabOrder(before, stop)
+                    before = stop
 
     # Following
 
@@ -219,6 +242,8 @@ class Transcript(QScrollArea):
 
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)
+        if self._stale:
+            self._restyle()
         if self._dirty:
             self._frame.start(0)
 

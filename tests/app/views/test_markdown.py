@@ -1,0 +1,111 @@
+from __future__ import annotations
+
+import pytest
+from PySide6.QtCore import QThreadPool
+
+from app.views import code, markdown
+from app.views.theme import DARK, LIGHT
+
+TEXT = """# Title
+
+First *words* with `code`.
+
+- one
+- two
+
+  still two
+
+| a | b |
+| - | - |
+| 1 | 2 |
+
+```python
+def f():
+
+    return 1
+```
+
+> quoted
+
+1. first
+2. second
+
+Last words
+"""
+
+
+def test_raw_html_and_pictures_are_only_words(qapp) -> None:
+    html = markdown.render("<img src=x onerror=y> ![a cat](http://example.org/cat.png) <b>x</b>", LIGHT).html
+    assert "<img" not in html
+    assert "example.org" not in html
+    assert "a cat" in html
+    assert "&lt;b&gt;" in html
+
+
+@pytest.mark.parametrize("target", ["javascript:alert(1)", "file:///etc/passwd", "data:text/html,x"])
+def test_dangerous_links_are_no_links(target: str, qapp) -> None:
+    assert "href" not in markdown.render(f"[press]({target})", LIGHT).html
+
+
+def test_every_code_block_can_be_copied(qapp) -> None:
+    rendered = markdown.render("```\none\n```\n\n    two\n\n```py\nthree\n", LIGHT)
+    assert [block.text for block in rendered.blocks] == ["one", "two", "three"]
+    for number in range(3):
+        assert f'href="copy:{number}"' in rendered.html
+
+
+def test_code_gets_its_colours_only_when_its_fence_is_closed(qapp, qtbot) -> None:
+    source = "```python\nreturn 'colours'\n"
+    assert LIGHT.keyword not in markdown.render(source, LIGHT).html
+    QThreadPool.globalInstance().waitForDone()
+    assert code.highlighter.spans(code.Block("", "return 'colours'")) is None
+    with qtbot.waitSignal(code.highlighter.ready) as ready:
+        markdown.render(source + "```", LIGHT)
+    assert ready.args == [code.Block("python", "return 'colours'")]
+    assert LIGHT.keyword in markdown.render(source + "```", LIGHT).html
+    assert DARK.keyword in markdown.render(source + "```", DARK).html
+
+
+def test_code_in_an_unknown_language_stays_plain_and_whole(qapp) -> None:
+    source = "```nosuchlanguage\na < b & c\n```"
+    markdown.render(source, LIGHT)
+    QThreadPool.globalInstance().waitForDone()
+    assert "a &lt; b &amp; c" in markdown.render(source, LIGHT).html
+
+
+def test_colours_lose_no_character_of_the_code(qapp, qtbot) -> None:
+    block = code.Block("python", "\n\n  x = 1  \n# end\n\n")
+    with qtbot.waitSignal(code.highlighter.ready):
+        code.highlighter.spans(block)
+    spans = code.highlighter.spans(block)
+    assert spans is not None
+    assert "".join(text for _, text in spans) == block.text
+
+
+def test_finished_blocks_keep_their_look_however_the_text_arrives(qapp) -> None:
+    whole = markdown.render(TEXT, LIGHT).html
+    for step in (1, 7):
+        settled, finished = 0, []
+        for end in range(step, len(TEXT) + step, step):
+            found = markdown.cut(TEXT[settled:end])
+            finished += found.finished
+            settled += found.offset
+        parts = [*finished, TEXT[settled:]]
+        assert "".join(parts) == TEXT
+        assert "".join(markdown.render(part, LIGHT).html for part in parts).replace("copy:0", "") == whole.replace(
+            "copy:0", ""
+        )
+        assert len(parts) > 5
+
+
+def test_pieces_of_a_long_text_are_bounded_and_complete() -> None:
+    text = "\n\n".join(f"Paragraph {i} " + "word " * 30 for i in range(200))
+    pieces = markdown.segments(text)
+    assert "".join(pieces) == text
+    assert len(pieces) > 5
+    assert max(map(len, pieces)) <= markdown.SEGMENT_CHARS
+
+
+def test_a_single_block_is_never_torn() -> None:
+    text = "```\n" + "x = 1\n" * 3000 + "```\n"
+    assert markdown.segments(text) == [text]

@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+import dataclasses
+import re
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QColor
+from PySide6.QtWidgets import QApplication, QLabel
+
+from app.views.theme import DARK, LIGHT, RESOURCES, Tokens, style_sheet, theme
+
+ON = {
+    "text": ("surface", "side", "raised", "hover", "selection", "bubble", "code", "error_surface"),
+    "muted": ("surface", "side", "raised", "hover", "code"),
+    "accent": ("surface", "side", "raised", "code"),
+    "on_accent": ("accent",),
+    "error": ("surface", "side", "error_surface"),
+    "warning": ("surface", "warning_surface"),
+    "keyword": ("code",),
+    "string": ("code",),
+    "number": ("code",),
+    "function": ("code",),
+}
+
+
+def luminance(colour: str) -> float:
+    parts = [
+        part / 12.92 if part <= 0.03928 else ((part + 0.055) / 1.055) ** 2.4 for part in QColor(colour).getRgbF()[:3]
+    ]
+    return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2]
+
+
+def contrast(a: str, b: str) -> float:
+    low, high = sorted((luminance(a), luminance(b)))
+    return (high + 0.05) / (low + 0.05)
+
+
+@pytest.mark.parametrize("tokens", [LIGHT, DARK], ids=["light", "dark"])
+@pytest.mark.parametrize("ink", ON)
+def test_text_can_be_read_on_every_surface_it_lies_on(tokens: Tokens, ink: str) -> None:
+    for surface in ON[ink]:
+        assert contrast(getattr(tokens, ink), getattr(tokens, surface)) >= 4.5, (ink, surface)
+
+
+@pytest.mark.parametrize("tokens", [LIGHT, DARK], ids=["light", "dark"])
+def test_outlines_of_controls_can_be_seen(tokens: Tokens) -> None:
+    for surface in ("surface", "raised"):
+        assert contrast(tokens.control_line, getattr(tokens, surface)) >= 3
+
+
+@pytest.mark.parametrize("tokens", [LIGHT, DARK], ids=["light", "dark"])
+def test_the_style_sheet_uses_no_colour_of_its_own(tokens: Tokens) -> None:
+    source = (RESOURCES / "styles" / "braid.qss").read_text(encoding="utf-8")
+    assert not re.search(r"#[0-9a-fA-F]{3,8}\b(?=[^{}]*;)", source)
+    assert set(re.findall(r"#[0-9a-f]{6}", style_sheet(tokens))) <= set(dataclasses.astuple(tokens))
+
+
+def test_the_system_is_followed_at_once_until_told_otherwise(qapp: QApplication, qtbot) -> None:
+    label = QLabel("text")
+    qtbot.addWidget(label)
+    hints = qapp.styleHints()
+    theme.apply("system")
+    with qtbot.waitSignal(theme.changed):
+        hints.colorSchemeChanged.emit(Qt.ColorScheme.Dark)
+    assert theme.tokens is DARK
+    assert label.palette().windowText().color() == QColor(DARK.text)
+    hints.colorSchemeChanged.emit(Qt.ColorScheme.Light)
+    assert theme.tokens is LIGHT
+    theme.apply("dark")
+    hints.colorSchemeChanged.emit(Qt.ColorScheme.Light)
+    assert theme.tokens is DARK
+    theme.apply("light")
+    assert label.palette().windowText().color() == QColor(LIGHT.text)

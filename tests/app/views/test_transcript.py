@@ -1,0 +1,277 @@
+from __future__ import annotations
+
+import time
+
+import pytest
+from PySide6.QtCore import QPoint, QPointF, Qt, QUrl
+from PySide6.QtGui import QGuiApplication, QWheelEvent
+from PySide6.QtWidgets import QApplication
+
+from app.state.turn import AnswerFacts, Turn
+from app.views.message import SHOWN_CHARS, AssistantMessage, UserMessage, facts_line
+from app.views.text import TextView
+from app.views.theme import DARK, LIGHT, theme
+from app.views.transcript import BUILT, Transcript
+from engine.request import Phase
+from tests.app.views.fakes import attachment
+
+PARAGRAPH = "The seal is torn and the glass is marked by steam, so heat is lost at the lower edge.\n\n"
+
+
+def settle(qtbot, transcript: Transcript) -> None:
+    qtbot.waitUntil(lambda: not transcript._frame.isActive() and not transcript._builder.isActive())
+    QApplication.processEvents()
+
+
+def answers(transcript: Transcript) -> list[AssistantMessage]:
+    return [message for message in transcript._messages.values() if isinstance(message, AssistantMessage)]
+
+
+def shown(message: AssistantMessage) -> str:
+    return "\n".join(view.toPlainText() for view in message.views())
+
+
+def test_a_turn_and_its_answer_appear_with_pictures_and_facts(stage, qtbot) -> None:
+    window = stage("Kitchen").window
+    chat = window.library.current
+    chat.ask("What is this?", attachment("oven.heic"), attachment("hall.png"))
+    chat.answer("A **torn** seal.", AnswerFacts(212, 41.3, 0.42, 640, 614, "stop"))
+    settle(qtbot, window.page.transcript)
+    user, answer = window.page.transcript._messages.values()
+    assert isinstance(user, UserMessage)
+    assert shown(answer) == "A torn seal."
+    assert answer.footer.label.text() == "212 tokens · 41 tok/s · 0.4 s to first token · 96 % of 640 reused"
+    names = [child.accessibleName() for child in user.findChildren(object) if hasattr(child, "accessibleName")]
+    assert "Picture 2: hall.png, 320 × 240" in names
+
+
+@pytest.mark.parametrize(
+    ("facts", "line"),
+    [
+        (AnswerFacts(1, None, None, 0, 0, "stop"), "1 token"),
+        (AnswerFacts(3, 5.25, 12.3, 100, 0, "stop"), "3 tokens · 5.2 tok/s · 12 s to first token · 0 % of 100 reused"),
+    ],
+)
+def test_facts_say_only_what_was_measured(facts: AnswerFacts, line: str) -> None:
+    assert facts_line(facts) == line
+
+
+def test_outputs_are_drawn_at_most_thirty_times_a_second(stage, qtbot, monkeypatch) -> None:
+    chat = (made := stage("Kitchen")).chat
+    turn = chat.begin()
+    settle(qtbot, made.window.page.transcript)
+    drawn = []
+    monkeypatch.setattr(TextView, "setHtml", lambda view, html: drawn.append(time.monotonic()))
+    until = time.monotonic() + 0.5
+    while time.monotonic() < until:
+        chat.write(turn, "word ")
+        QApplication.processEvents()
+    assert 2 <= len(drawn) <= 17
+
+
+def test_the_cost_of_an_output_does_not_grow_with_the_answer(stage, qtbot, monkeypatch) -> None:
+    chat = (made := stage("Kitchen")).chat
+    turn = chat.begin(PARAGRAPH * 300 + "A")
+    settle(qtbot, made.window.page.transcript)
+    sizes = []
+    plain = TextView.setHtml
+    monkeypatch.setattr(TextView, "setHtml", lambda view, html: (sizes.append(len(html)), plain(view, html))[1])
+    for _ in range(5):
+        chat.write(turn, "word ")
+        settle(qtbot, made.window.page.transcript)
+    assert len(sizes) == 5
+    assert max(sizes) < 500
+    message = answers(made.window.page.transcript)[0]
+    assert shown(message).count("The seal is torn") == 300
+
+
+def test_the_finished_answer_reads_the_same_as_the_growing_one(stage, qtbot) -> None:
+    chat = (made := stage("Kitchen")).chat
+    turn = chat.begin()
+    for piece in (PARAGRAPH * 60, "- one\n- two\n\n", "```python\nx = 1\n```\n\nDone."):
+        chat.write(turn, piece)
+        settle(qtbot, made.window.page.transcript)
+    message = answers(made.window.page.transcript)[0]
+    live = shown(message).split()
+    chat.end(turn)
+    settle(qtbot, made.window.page.transcript)
+    assert shown(message).split() == live
+    assert not any(view._pulse.isActive() for view in message.views())
+
+
+def test_a_hidden_tab_draws_nothing_until_it_is_shown(stage, qtbot, monkeypatch) -> None:
+    made = stage("Kitchen", "Street")
+    hidden = made.library.tabs[0]
+    turn = hidden.begin("Start.")
+    transcript = made.window.page.transcript
+    settle(qtbot, transcript)
+    made.library.select(made.library.tabs[1].id)
+    drawn = []
+    plain = TextView.setHtml
+    monkeypatch.setattr(TextView, "setHtml", lambda view, html: (drawn.append(html), plain(view, html))[1])
+    for _ in range(20):
+        hidden.write(turn, " more")
+    theme.apply("dark")
+    qtbot.wait(80)
+    assert drawn == []
+    made.library.select(hidden.id)
+    settle(qtbot, transcript)
+    assert shown(answers(transcript)[0]).endswith("more")
+    assert DARK.text != LIGHT.text
+
+
+def test_the_view_follows_until_the_person_scrolls_up_and_again_on_demand(stage, qtbot) -> None:
+    made = stage("Kitchen")
+    transcript, bar = made.window.page.transcript, made.window.page.transcript.verticalScrollBar()
+    turn = made.chat.begin(PARAGRAPH * 30)
+    qtbot.waitUntil(lambda: bar.value() == bar.maximum() > 0)
+    wheel = QWheelEvent(
+        QPointF(300, 300),
+        QPointF(transcript.mapToGlobal(QPoint(300, 300))),
+        QPoint(0, 240),
+        QPoint(0, 240),
+        Qt.MouseButton.NoButton,
+        Qt.KeyboardModifier.NoModifier,
+        Qt.ScrollPhase.NoScrollPhase,
+        False,
+    )
+    QApplication.sendEvent(transcript.viewport(), wheel)
+    place = bar.value()
+    assert place < bar.maximum()
+    made.chat.write(turn, PARAGRAPH * 5)
+    settle(qtbot, transcript)
+    assert bar.value() == place
+    assert transcript._jump.isVisible()
+    qtbot.mouseClick(transcript._jump, Qt.MouseButton.LeftButton)
+    assert bar.value() == bar.maximum()
+    assert not transcript._jump.isVisible()
+    made.chat.write(turn, PARAGRAPH * 5)
+    settle(qtbot, transcript)
+    assert bar.value() == bar.maximum()
+
+
+def test_only_the_newest_messages_are_built_and_older_ones_on_scrolling_up(stage, qtbot) -> None:
+    made = stage("Kitchen", "Long")
+    long = made.library.tabs[1]
+    long.turns = [Turn(role="user" if i % 2 == 0 else "assistant", text=f"Turn {i}") for i in range(120)]
+    made.library.select(long.id)
+    transcript = made.window.page.transcript
+    settle(qtbot, transcript)
+    assert len(transcript._messages) == BUILT
+    assert transcript.verticalScrollBar().value() == transcript.verticalScrollBar().maximum()
+    transcript.verticalScrollBar().setValue(300)
+    settle(qtbot, transcript)
+    assert len(transcript._messages) >= 2 * BUILT
+    assert transcript.verticalScrollBar().value() > 300
+    order = [transcript._column.itemAt(i).widget() for i in range(transcript._column.count())]
+    texts = [widget.turn.text for widget in order if hasattr(widget, "turn")]
+    assert texts == [f"Turn {i}" for i in range(120 - len(texts), 120)]
+
+
+def test_a_failed_answer_says_why_and_offers_another_try(stage, qtbot) -> None:
+    made = stage("Kitchen")
+    made.chat.ask("Hello")
+    turn = made.chat.begin()
+    made.chat.end(turn, "failed", "There was not enough memory. Close a chat, then try again.")
+    settle(qtbot, made.window.page.transcript)
+    message = answers(made.window.page.transcript)[0]
+    assert message._trouble is not None
+    assert message._trouble.isVisible()
+    assert message._trouble.text.toPlainText() == turn.error
+    qtbot.mouseClick(message._trouble.again, Qt.MouseButton.LeftButton)
+    assert made.chat.retried == [turn.id]
+    made.chat.turns.remove(turn)
+    made.chat.turn_removed.emit(turn.id)
+    assert answers(made.window.page.transcript) == []
+
+
+def test_only_the_newest_answer_can_be_made_again(stage, qtbot) -> None:
+    made = stage("Kitchen")
+    made.chat.answer("One")
+    made.chat.answer("Two")
+    settle(qtbot, made.window.page.transcript)
+    assert [message._again.isHidden() for message in answers(made.window.page.transcript)] == [True, False]
+
+
+def test_waiting_turns_say_what_they_wait_for(stage, qtbot) -> None:
+    made = stage("Kitchen")
+    made.model.status = "loading"
+    made.chat.ask("Hello").state = "queued"
+    made.chat.act(Phase.QUEUED, "queued")
+    transcript = made.window.page.transcript
+    settle(qtbot, transcript)
+    (message,) = transcript._messages.values()
+    assert message.footer.label.text() == "Waits for the model to load"
+    made.model.status = "ready"
+    made.model.changed.emit()
+    settle(qtbot, transcript)
+    assert message.footer.label.text() == "Waits for the answer above"
+
+
+def test_code_and_messages_can_be_copied(stage, qtbot) -> None:
+    made = stage("Kitchen")
+    made.chat.answer("Look:\n\n```python\nx = '1'\n```")
+    settle(qtbot, made.window.page.transcript)
+    message = answers(made.window.page.transcript)[0]
+    message.views()[0].anchorClicked.emit(QUrl("copy:0"))
+    assert QGuiApplication.clipboard().text() == "x = '1'"
+    message._copy.click()
+    assert QGuiApplication.clipboard().text() == message.turn.text
+
+
+def test_a_huge_message_shows_its_beginning_and_says_so(stage, qtbot) -> None:
+    made = stage("Kitchen")
+    made.chat.ask("word " * 200_000)
+    settle(qtbot, made.window.page.transcript)
+    (message,) = made.window.page.transcript._messages.values()
+    assert len(message.views()[0].toPlainText()) <= SHOWN_CHARS + 2
+    assert message.footer.label.text() == "Shows the first 20,000 of 1,000,000 characters"
+    message.copy_text()
+    assert len(QGuiApplication.clipboard().text()) == 1_000_000
+
+
+def test_closing_a_tab_while_it_answers_leaves_nothing_behind(stage, qtbot) -> None:
+    made = stage("Kitchen", "Street")
+    for _ in range(10):
+        chat = made.library.new_chat()
+        turn = chat.begin("Hello")
+        chat.write(turn, " there")
+        made.library.close_tab(chat.id)
+        chat.write(turn, " and more")
+        QApplication.processEvents()
+    assert len(made.window._pages) <= 2
+
+
+def test_a_sample_is_sent_as_soon_as_it_was_read(stage, qtbot, monkeypatch) -> None:
+    from app.views.empty import Sample
+
+    made = stage("New chat")
+    draft = made.chat.composer
+    card = made.window.page.findChildren(Sample)[0]
+    qtbot.mouseClick(card, Qt.MouseButton.LeftButton)
+    assert draft.sent == []
+    (chip,) = draft.chips
+    assert draft.asked[0].is_file()
+    draft.finish(chip.id, attachment("shapes.png"))
+    assert [(text, len(chips)) for text, chips in draft.sent] == [("Make a table of the shapes.", 1)]
+    draft.changed.emit()
+    assert len(draft.sent) == 1
+
+
+def test_a_sample_leaves_typed_words_alone(stage, qtbot) -> None:
+    from app.views.empty import Sample
+
+    made = stage("New chat")
+    made.chat.composer.set_text("My own question")
+    qtbot.mouseClick(made.window.page.findChildren(Sample)[1], Qt.MouseButton.LeftButton)
+    made.chat.composer.finish(made.chat.composer.chips[0].id, attachment("chart.png"))
+    assert made.chat.composer.text == "My own question"
+    assert made.chat.composer.sent == []
+
+
+def test_the_invitation_leaves_with_the_first_turn(stage, qtbot) -> None:
+    made = stage("New chat")
+    empty = made.window.page.transcript._empty
+    assert empty.isVisible()
+    made.chat.ask("Hello")
+    assert not empty.isVisible()
