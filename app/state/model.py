@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
@@ -64,10 +66,18 @@ async def load_scheduler(path: Path, config: MLLMSchedulerConfig, on_progress: P
     """Load the model in `path` with the engine and start a scheduler on the current loop."""
     import engine
 
+    await _imported("engine.models.loader")
     model, processor = await engine.load_model(path, on_progress=on_progress)
+    await _imported("engine.scheduler")
     scheduler = engine.MLLMScheduler(model, processor, config)
     await scheduler.start()
     return scheduler
+
+
+async def _imported(module: str) -> None:
+    """Import on a thread of its own: it would hold the window up for a tenth of a second and more."""
+    with ThreadPoolExecutor(1, thread_name_prefix="import") as thread:
+        await asyncio.get_running_loop().run_in_executor(thread, importlib.import_module, module)
 
 
 class Model(QObject):
