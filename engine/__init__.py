@@ -20,13 +20,13 @@ from engine.request import (
 )
 
 if TYPE_CHECKING:
+    from engine.messages import format_chat
     from engine.models.loader import load_model, load_model_sync
-    from engine.prompt import format_chat
     from engine.scheduler import MLLMScheduler
 
 _LAZY = {
     "MLLMScheduler": "engine.scheduler",
-    "format_chat": "engine.prompt",
+    "format_chat": "engine.messages",
     "load_model": "engine.models.loader",
     "load_model_sync": "engine.models.loader",
 }

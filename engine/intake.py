@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import secrets
+import threading
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from time import perf_counter
@@ -14,6 +15,7 @@ from engine.detokenizer import Detokenizer
 from engine.errors import PromptTooLong
 from engine.models.port import Port
 from engine.prompt import PreparedPrompt, prepare_messages, prepare_prompt
+from engine.reader import Reader
 from engine.request import MLLMRequest
 from engine.sampling import RowSampler
 
@@ -35,14 +37,16 @@ class Intake:
         self.config = config
         self._port, self._on_ready = port, on_ready
         self._jobs: dict[str, Future[Row]] = {}
+        self._dropped: dict[str, threading.Event] = {}
         self._pool: ThreadPoolExecutor | None = None
 
     def submit(self, request: MLLMRequest) -> None:
         """Start preparing a request."""
         if self._pool is None:
             self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="braid-prepare")
-        job = self._pool.submit(self._prepare, request)
-        self._jobs[request.request_id] = job
+        dropped = threading.Event()
+        job = self._pool.submit(self._prepare, request, dropped)
+        self._jobs[request.request_id], self._dropped[request.request_id] = job, dropped
         job.add_done_callback(lambda _: self._on_ready())
 
     def started(self, request_id: str) -> bool:
@@ -59,13 +63,14 @@ class Intake:
         job = self._jobs.get(request_id)
         if job is None or not job.done():
             return None
-        del self._jobs[request_id]
+        del self._jobs[request_id], self._dropped[request_id]
         return job.result()
 
     def drop(self, request_id: str) -> None:
-        """Forget a request; a preparation that has begun runs to its end unheard."""
+        """Forget a request; a preparation that has begun gives up soon, or runs to its end unheard."""
         job = self._jobs.pop(request_id, None)
         if job is not None:
+            self._dropped.pop(request_id).set()
             job.cancel()
 
     def wait(self) -> None:
@@ -75,14 +80,15 @@ class Intake:
 
     def close(self) -> None:
         """End the threads; what they were at is dropped."""
-        self._jobs.clear()
+        for request_id in list(self._jobs):
+            self.drop(request_id)
         if self._pool is not None:
             self._pool.shutdown(wait=True, cancel_futures=True)
             self._pool = None
 
-    def _prepare(self, request: MLLMRequest) -> Row:
+    def _prepare(self, request: MLLMRequest, dropped: threading.Event) -> Row:
         begun = perf_counter()
-        prompt = self._prompt(request)
+        prompt = self._prompt(request, dropped)
         seconds = perf_counter() - begun
         if seconds > _SLOW_S:
             log.info("Preparing %s took %.1f s (%d tokens)", request.request_id, seconds, len(prompt.ids))
@@ -103,7 +109,8 @@ class Intake:
             limit=min(params.max_tokens, context - len(prompt.ids)),
         )
 
-    def _prompt(self, request: MLLMRequest) -> PreparedPrompt:
+    def _prompt(self, request: MLLMRequest, dropped: threading.Event) -> PreparedPrompt:
+        reader = Reader(self.config.default_video_fps, self.config.max_video_frames, dropped.is_set)
         if request.messages is not None:
-            return prepare_messages(self._port, request.messages, **request.template_options)
-        return prepare_prompt(self._port, request.prompt, request.images)
+            return prepare_messages(self._port, request.messages, reader, **request.template_options)
+        return prepare_prompt(self._port, request.prompt, request.images, request.videos, request.audio, reader)

@@ -3,38 +3,39 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections import deque
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from engine.errors import RequestRejected
-from engine.media.fingerprint import fingerprint
-from engine.media.image import read_image
+from engine.messages import NOUNS, Guarded, MediaKind, MediaSource, Message, format_chat, media_of, render
+from engine.reader import MediaModel, Placed, Reader
 
-Message = Mapping[str, Any]
-IMAGE_KEYS = ("image", "image_url", "input_image")
-_GUARD = re.compile("\ue000([0-9]+)\ue001")
+__all__ = ["MediaItem", "PreparedPrompt", "PromptModel", "format_chat", "prepare_messages", "prepare_prompt"]
 
 
 @dataclass(frozen=True, slots=True)
 class MediaItem:
-    """One picture of a prompt: where its tokens stand and what the vision tower reads.
+    """One picture, clip or sound of a prompt: where its tokens stand and what its tower reads.
 
     Attributes:
-        key: fingerprint of the upright pixels and the processor's geometry.
-        slots: (start, length) token ranges, in order; a picture has one.
-        patches: ``(t*h*w, channels * patch volume)`` float32.
-        grid: (t, h, w) in patches.
+        key: fingerprint of the upright pixels (or samples), of frame times and of the processor's geometry.
+        slots: (start, length) token ranges, in order; a picture has one, a clip one per group of frames.
+        patches: float32 as the model's family cuts it, such as ``(t*h*w, channels * patch volume)``.
+        grid: (t, h, w) in patches; zeros where positions do not depend on it.
+        mask: which frames of a sound are real; None where all are.
     """
 
     key: str
-    kind: Literal["image", "video"]
+    kind: MediaKind
     slots: tuple[tuple[int, int], ...]
     patches: NDArray[np.float32]
     grid: tuple[int, int, int]
+    mask: NDArray[np.bool_] | None = None
 
     @property
     def tokens(self) -> int:
@@ -58,167 +59,174 @@ class PreparedPrompt:
     rope_delta: int
 
 
-class PromptModel(Protocol):
-    """What preparation asks of a model; ``engine.models.port.Port`` is one."""
+class PromptModel(MediaModel, Protocol):
+    """What preparation asks of a model; ``engine.models.port.Port`` is one.
+
+    Attributes:
+        takes: kinds of media it reads.
+        pads: the token of each kind whose embeddings the tower's features replace.
+        markers: regular expressions for what chat templates write where a piece of media belongs.
+        uses_mrope: whether positions are three-dimensional.
+        merge_size: patches per token along each side, where they are.
+    """
 
     tokenizer: Any
     processor: Any
-    image_token_id: int | None
+    takes: frozenset[MediaKind]
+    pads: dict[MediaKind, int]
+    markers: dict[MediaKind, str]
     uses_mrope: bool
     merge_size: int
-    geometry: str
-
-    def patch_image(self, pixels: NDArray[np.uint8]) -> tuple[NDArray[np.float32], tuple[int, int, int]]:
-        """Resize and cut upright pixels ``(height, width, 3)`` into patches; returns them and their grid."""
 
 
-def format_chat(processor: Any, messages: Sequence[Message], **template_options: Any) -> str:
-    """Render chat messages with the model's own template, ready for an answer.
-
-    Args:
-        processor: what ``load_model`` returned.
-        messages: ``{"role": …, "content": text or parts}``; parts are ``{"type": "text", "text": …}`` and
-            ``{"type": "image"}`` in the order they should be read.
-        template_options: passed to the template, such as ``enable_thinking=True``.
-
-    Raises:
-        RequestRejected: the template refuses these messages.
-    """
-    renderer = processor if getattr(processor, "chat_template", None) else processor.tokenizer
-    try:
-        text = renderer.apply_chat_template(
-            [_plain(message) for message in messages], tokenize=False, add_generation_prompt=True, **template_options
-        )
-    except Exception as error:
-        # Templates are programs written by others: any exception may come out, with a message meant for the caller.
-        raise RequestRejected(f"This model's chat template refuses the conversation: {error}.") from error
-    return str(text)
-
-
-def _plain(message: Message) -> dict[str, Any]:
-    """The message without media data: templates want the kind of each part, not its bytes."""
-    content = message["content"]
-    if isinstance(content, str):
-        return {**message}
-    return {**message, "content": [_plain_part(part) for part in content]}
-
-
-def _plain_part(part: Mapping[str, Any]) -> dict[str, Any]:
-    if part["type"] == "text":
-        return {"type": "text", "text": part["text"]}
-    return {"type": "image" if part["type"] in IMAGE_KEYS else part["type"]}
-
-
-def images_of(messages: Sequence[Message]) -> list[Any]:
-    """The pictures inside messages, in reading order."""
-    found = []
-    for message in messages:
-        content = message["content"]
-        for part in () if isinstance(content, str) else content:
-            if part["type"] in IMAGE_KEYS:
-                found.append(_media_source(part))
-            elif part["type"] != "text":
-                raise RequestRejected(f"Parts of type “{part['type']}” are not supported. Use text and image parts.")
-    return found
-
-
-def _media_source(part: Mapping[str, Any]) -> Any:
-    source = next((part[key] for key in IMAGE_KEYS if key in part), None)
-    if isinstance(source, Mapping):
-        source = source.get("url")
-    if source is None:
-        raise RequestRejected("An image part holds no image. Give it as path, bytes, data URL or PIL image.")
-    return source
-
-
-def prepare_messages(model: PromptModel, messages: Sequence[Message], **template_options: Any) -> PreparedPrompt:
+def prepare_messages(
+    model: PromptModel, messages: Sequence[Message], reader: Reader | None = None, **template_options: Any
+) -> PreparedPrompt:
     """Prepare a conversation; special tokens typed by a person stay plain text.
 
+    Args:
+        model: the port to it.
+        messages: in the usual content-part form, media inline.
+        reader: how to read clips; None takes its defaults.
+        template_options: for the chat template.
+
     Raises:
-        MediaError: a picture cannot be read.
-        RequestRejected: the messages cannot be rendered.
+        MediaError: a picture, clip, sound or document cannot be read.
+        RequestRejected: the messages cannot be rendered, or hold what the model does not take.
     """
-    specials = _special_pattern(model.tokenizer)
-    typed: list[str] = []
-    text = format_chat(model.processor, [_guard(m, specials, typed) for m in messages], **template_options)
+    reader = reader or Reader()
+    sources = media_of(messages)
+    _check_takes(model, sources)
+    guarded = render(model.processor, messages, **template_options)
+    return assemble(model, guarded, [reader.place(model, source) for source in sources])
+
+
+def prepare_prompt(
+    model: PromptModel,
+    prompt: str,
+    images: Sequence[Any] = (),
+    videos: Sequence[Any] = (),
+    audio: Sequence[Any] = (),
+    reader: Reader | None = None,
+) -> PreparedPrompt:
+    """Prepare a rendered prompt whose placeholders stand for the media, in order within each kind.
+
+    Raises:
+        MediaError: a picture, clip or sound cannot be read.
+        RequestRejected: the prompt is empty, its placeholders and the media differ in number, or the model does not
+            take a kind of media.
+    """
+    reader = reader or Reader()
+    given: tuple[tuple[MediaKind, Sequence[Any]], ...] = (("image", images), ("video", videos), ("audio", audio))
+    sources = [MediaSource(kind, source) for kind, found in given for source in found]
+    _check_takes(model, sources)
+    return assemble(model, Guarded((prompt,), ()), [reader.place(model, source) for source in sources])
+
+
+_REFUSALS: dict[MediaKind, str] = {
+    "image": "This model cannot see pictures. Remove them, or choose a model that takes images.",
+    "video": "This model cannot watch clips. Remove them, or choose a model that takes video.",
+    "audio": "This model cannot hear sound. Remove it, or choose a model that takes audio.",
+}
+
+
+def _check_takes(model: PromptModel, sources: Sequence[MediaSource]) -> None:
+    for kind, sentence in _REFUSALS.items():
+        if kind not in model.takes and any(source.kind == kind for source in sources):
+            raise RequestRejected(sentence)
+
+
+def assemble(model: PromptModel, text: Guarded, placed: Sequence[Placed]) -> PreparedPrompt:
+    """Put laid-out media into rendered text and tokenise it.
+
+    Raises:
+        RequestRejected: nothing remains, or placeholders and media differ in number.
+    """
+    ids, starts = _tokenise(model, text, placed)
+    if not ids:
+        raise RequestRejected("The prompt is empty. Write something, or add a picture.")
+    media = _items(placed, starts)
+    if media and media[-1].slots[-1][0] + media[-1].slots[-1][1] == len(ids):
+        raise RequestRejected(f"The prompt ends with a {NOUNS[media[-1].kind]}. Add words after it.")
+    positions, delta = mrope_positions(len(ids), media, model.merge_size) if model.uses_mrope else (None, 0)
+    return PreparedPrompt(tuple(ids), tuple(media), positions, delta)
+
+
+def _tokenise(model: PromptModel, text: Guarded, placed: Sequence[Placed]) -> tuple[list[int], list[list[int]]]:
+    """Token ids with every pad expanded to its run, and where the runs of each item start."""
+    filled, order = _fill(model, text.pieces, placed)
+    runs = iter([(number, length) for number in order for length in placed[number].layout.runs])
+    pads = set(model.pads.values())
     ids: list[int] = []
-    for index, piece in enumerate(_GUARD.split(text)):
-        if index % 2 == 0:
-            ids += _encode(model.tokenizer, piece)
-        else:
+    starts: list[list[int]] = [[] for _ in placed]
+    for index, piece in enumerate(filled):
+        if index:
             # Cut inside the special token's text, so that neither half is recognised as special.
-            token = typed[int(piece)]
-            ids += _encode(model.tokenizer, token[:1]) + _encode(model.tokenizer, token[1:])
-    return _assemble(model, ids, images_of(messages))
+            typed = text.typed[index - 1]
+            ids += _encode(model.tokenizer, typed[:1]) + _encode(model.tokenizer, typed[1:])
+        for token in _encode(model.tokenizer, piece):
+            if token not in pads:
+                ids.append(token)
+                continue
+            number, length = next(runs)
+            starts[number].append(len(ids))
+            ids += [token] * length
+    return ids, starts
 
 
-def prepare_prompt(model: PromptModel, prompt: str, images: Sequence[Any] = ()) -> PreparedPrompt:
-    """Prepare a rendered prompt whose placeholders stand for ``images``, in order.
+def _fill(model: PromptModel, pieces: Sequence[str], placed: Sequence[Placed]) -> tuple[list[str], list[int]]:
+    """The text with each placeholder replaced by its item's, and the items' numbers in reading order."""
+    waiting: dict[str, deque[int]] = {kind: deque() for kind in model.markers}
+    for number, item in enumerate(placed):
+        waiting[item.kind].append(number)
+    slots: dict[str, int] = dict.fromkeys(model.markers, 0)
+    order: list[int] = []
 
-    Raises:
-        MediaError: a picture cannot be read.
-        RequestRejected: the prompt is empty, or placeholders and pictures differ in number.
-    """
-    return _assemble(model, _encode(model.tokenizer, prompt), images)
+    def replace(match: re.Match[str]) -> str:
+        kind = match.lastgroup
+        assert kind is not None
+        slots[kind] += 1
+        if not waiting[kind]:
+            return ""
+        order.append(waiting[kind].popleft())
+        return placed[order[-1]].layout.text
+
+    pattern = re.compile("|".join(f"(?P<{kind}>{marker})" for kind, marker in model.markers.items()) or "(?!)")
+    filled = [pattern.sub(replace, piece) for piece in pieces]
+    for kind, found in slots.items():
+        given = sum(item.kind == kind for item in placed)
+        if found != given:
+            noun = NOUNS[kind]
+            raise RequestRejected(f"The prompt has {_count(found, f'{noun} slot')}, but {_given(given, noun)} given.")
+    return filled, order
 
 
-def _special_pattern(tokenizer: Any) -> re.Pattern[str]:
-    added = sorted(tokenizer.get_added_vocab(), key=len, reverse=True)
-    return re.compile("|".join(map(re.escape, added)) or "(?!)")
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
-def _guard(message: Message, specials: re.Pattern[str], typed: list[str]) -> Message:
-    """Replace special tokens in a person's words by private-use marks that the template passes through."""
-    if message["role"] not in ("user", "tool"):
-        return message
+def _given(number: int, noun: str) -> str:
+    return f"{_count(number, noun)} {'was' if number == 1 else 'were'}"
 
-    def mark(match: re.Match[str]) -> str:
-        typed.append(match.group())
-        return f"\ue000{len(typed) - 1}\ue001"
 
-    def guarded(text: str) -> str:
-        return specials.sub(mark, _GUARD.sub(r"\1", text))
-
-    content = message["content"]
-    if isinstance(content, str):
-        return {**message, "content": guarded(content)}
-    parts = [{**p, "text": guarded(p["text"])} if p["type"] == "text" else p for p in content]
-    return {**message, "content": parts}
+def _items(placed: Sequence[Placed], starts: Sequence[Sequence[int]]) -> list[MediaItem]:
+    """The media in the order of their tokens."""
+    items = [
+        MediaItem(
+            key=item.key,
+            kind=item.kind,
+            slots=tuple(zip(begun, item.layout.runs, strict=True)),
+            patches=item.patches,
+            grid=item.layout.grid,
+            mask=item.mask,
+        )
+        for item, begun in zip(placed, starts, strict=True)
+    ]
+    return sorted(items, key=lambda item: item.slots[0][0])
 
 
 def _encode(tokenizer: Any, text: str) -> list[int]:
     return list(tokenizer.encode(text, add_special_tokens=False)) if text else []
-
-
-def _assemble(model: PromptModel, ids: Sequence[int], images: Sequence[Any]) -> PreparedPrompt:
-    if not ids:
-        raise RequestRejected("The prompt is empty. Write something, or add a picture.")
-    slots = sum(token == model.image_token_id for token in ids)
-    if images and model.image_token_id is None:
-        raise RequestRejected("This model cannot see pictures. Remove them, or choose a model that takes images.")
-    if slots != len(images):
-        raise RequestRejected(f"The prompt has {slots} picture slots, but {len(images)} pictures were given.")
-    expanded: list[int] = []
-    media: list[MediaItem] = []
-    sources = iter(images)
-    for token in ids:
-        if token == model.image_token_id:
-            item = _image_item(model, next(sources), len(expanded))
-            media.append(item)
-            expanded += [token] * item.tokens
-        else:
-            expanded.append(token)
-    if media and media[-1].slots[-1][0] + media[-1].slots[-1][1] == len(expanded):
-        raise RequestRejected("The prompt ends with a picture. Add words after it.")
-    positions, delta = mrope_positions(len(expanded), media, model.merge_size) if model.uses_mrope else (None, 0)
-    return PreparedPrompt(tuple(expanded), tuple(media), positions, delta)
-
-
-def _image_item(model: PromptModel, source: Any, start: int) -> MediaItem:
-    picture = read_image(source)
-    patches, grid = model.patch_image(picture.pixels)
-    length = grid[0] * grid[1] * grid[2] // model.merge_size**2
-    return MediaItem(fingerprint(picture.pixels, model.geometry), "image", ((start, length),), patches, grid)
 
 
 def mrope_positions(length: int, media: Sequence[MediaItem], merge_size: int) -> tuple[NDArray[np.int32], int]:
@@ -232,14 +240,19 @@ def mrope_positions(length: int, media: Sequence[MediaItem], merge_size: int) ->
     """
     positions = np.empty((3, length), np.int32)
     done, base = 0, 0
-    for item in media:
-        rows, columns = item.grid[1] // merge_size, item.grid[2] // merge_size
-        for start, count in item.slots:
-            positions[:, done:start] = np.arange(base, base + start - done)
-            base += start - done
-            steps = count // (rows * columns)
-            positions[:, start : start + count] = base + np.indices((steps, rows, columns), np.int32).reshape(3, -1)
-            base += max(steps, rows, columns)
-            done = start + count
+    for start, count, rows, columns in _visual_slots(media, merge_size):
+        positions[:, done:start] = np.arange(base, base + start - done)
+        base += start - done
+        steps = count // (rows * columns)
+        positions[:, start : start + count] = base + np.indices((steps, rows, columns), np.int32).reshape(3, -1)
+        base += max(steps, rows, columns)
+        done = start + count
     positions[:, done:] = np.arange(base, base + length - done)
     return positions, base - done
+
+
+def _visual_slots(media: Sequence[MediaItem], merge_size: int) -> Iterator[tuple[int, int, int, int]]:
+    """(start, tokens, rows, columns) of every slot."""
+    for item in media:
+        for start, count in item.slots:
+            yield start, count, item.grid[1] // merge_size, item.grid[2] // merge_size

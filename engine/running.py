@@ -13,6 +13,7 @@ from engine.batch import DecodeGroup, Prefill, Row
 from engine.caches import Caches
 from engine.config import MLLMSchedulerConfig
 from engine.grouping import mergeable, place
+from engine.messages import NOUNS
 from engine.models.port import Port
 from engine.planner import CostModel, Decision, Planner, PrefillState
 from engine.request import Phase
@@ -96,11 +97,13 @@ class Running:
         prefill = self._prefills.get(request_id)
         if prefill is None:
             return Phase.GENERATION, 0.0, ""
-        if prefill.next_picture() is None:
+        item = prefill.next_picture()
+        if item is None:
             return Phase.PREFILL, prefill.done / max(prefill.target, 1), ""
         encoded, pictures = prefill.pictures
+        noun = "image" if item.kind == "image" else NOUNS[item.kind]
         share = prefill.encoding.blocks_done / max(prefill.encoding.blocks, 1) if prefill.encoding else 0.0
-        return Phase.VISION, min((encoded + share) / pictures, 1.0), f"image {encoded + 1} of {pictures}"
+        return Phase.VISION, min((encoded + share) / pictures, 1.0), f"{noun} {encoded + 1} of {pictures}"
 
     def remove(self, request_id: str) -> None:
         """Drop a request and its memory; only between units."""

@@ -19,7 +19,7 @@ from engine.config import MLLMSchedulerConfig
 from engine.errors import EngineError, OutOfMemory, RequestRejected
 from engine.intake import Intake
 from engine.memory import Activations, Machine, Pricing, Verdict, judge, never_fits
-from engine.models.port import Port
+from engine.models.families import open_port
 from engine.request import (
     FinishReason,
     MLLMRequest,
@@ -42,6 +42,8 @@ _LIVE_FIELDS = frozenset({"unit_budget_ms", "prefill_step_size", "chunked_prefil
     "prefill_batch_size",
     "completion_batch_size",
     "default_max_tokens",
+    "default_video_fps",
+    "max_video_frames",
     "max_kv_size",
     "lend_stream",
     "enable_vision_cache",
@@ -73,7 +75,7 @@ class MLLMScheduler:
         self.model_config = model.config
         self._device = device.home()
         self._device.lending = self.config.lend_stream
-        self.port = Port(model, processor)
+        self.port = open_port(model, processor)
         self.stop_tokens = self.port.stop_ids
         self.waiting: deque[MLLMRequest] = deque()
         self.running: dict[str, MLLMRequest] = {}
@@ -126,10 +128,10 @@ class MLLMScheduler:
         """Queue one request, first come, first served.
 
         Args:
-            prompt: rendered prompt with one placeholder per picture; or give ``messages``.
+            prompt: rendered prompt with one placeholder per picture, clip and sound; or give ``messages``.
             images: paths, ``data:`` URLs, bytes or PIL images, in the order of their placeholders.
-            videos: not supported yet.
-            audio: not supported yet.
+            videos: paths, ``data:`` URLs or bytes of clips and animations, in the order of their placeholders.
+            audio: paths, ``data:`` URLs or bytes of sounds, in the order of their placeholders.
             max_tokens: reply limit; None takes ``default_max_tokens``.
             temperature: 0 is greedy.
             top_p: nucleus size.
@@ -150,8 +152,6 @@ class MLLMScheduler:
             raise TypeError(f"add_request() got an unexpected keyword argument {min(unknown)!r}")
         if (prompt is None) == (messages is None):
             raise RequestRejected("Give either a prompt or messages.")
-        if videos or audio:
-            raise RequestRejected("Clips and sound are not supported yet. Remove them, and send pictures or text.")
         request_id = request_id or str(uuid.uuid4())
         if request_id in self.requests:
             raise RequestRejected(f"There is already a request with the id “{request_id}”. Choose another id.")
@@ -164,6 +164,8 @@ class MLLMScheduler:
             request_id=request_id,
             prompt=prompt or "",
             images=tuple(images or ()),
+            videos=tuple(videos or ()),
+            audio=tuple(audio or ()),
             sampling_params=params,
             messages=messages,
             template_options=template_options or {},

@@ -1,0 +1,166 @@
+"""Chat messages: what they show, what they say, and how the model's own template writes them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from engine.errors import RequestRejected
+
+Message = Mapping[str, Any]
+MediaKind = Literal["image", "video", "audio"]
+
+_KEYS: dict[MediaKind, tuple[str, ...]] = {
+    "image": ("image", "image_url", "input_image"),
+    "video": ("video", "video_url", "input_video"),
+    "audio": ("audio", "audio_url", "input_audio"),
+}
+_KINDS: dict[str, MediaKind] = {key: kind for kind, keys in _KEYS.items() for key in keys}
+NOUNS: dict[MediaKind, str] = {"image": "picture", "video": "clip", "audio": "sound"}
+_GUARD = re.compile("\ue000([0-9]+)\ue001")
+
+
+@dataclass(frozen=True, slots=True)
+class MediaSource:
+    """One picture, clip or sound as it was given.
+
+    Attributes:
+        source: a path, ``data:`` URL or bytes; pictures also as a Pillow image or already read.
+        fps: frames to sample per second of a clip; None takes the default.
+        start: where to begin in a clip, in seconds.
+        end: where to end in it.
+    """
+
+    kind: MediaKind
+    source: Any
+    fps: float | None = None
+    start: float | None = None
+    end: float | None = None
+
+
+def format_chat(processor: Any, messages: Sequence[Message], **template_options: Any) -> str:
+    """Render chat messages with the model's own template, ready for an answer.
+
+    Args:
+        processor: what ``load_model`` returned.
+        messages: ``{"role": …, "content": text or parts}``; parts are ``{"type": "text", "text": …}`` and
+            ``{"type": "image"}``, ``"video"`` or ``"audio"`` in the order they should be read.
+        template_options: passed to the template, such as ``enable_thinking=True``.
+
+    Raises:
+        RequestRejected: the template refuses these messages.
+    """
+    # The tokenizer's own method: some processors override it with one that loads the media it finds.
+    renderer = processor.tokenizer
+    template = getattr(processor, "chat_template", None) or getattr(renderer, "chat_template", None)
+    try:
+        text = renderer.apply_chat_template(
+            [_plain(message) for message in messages],
+            chat_template=template,
+            tokenize=False,
+            add_generation_prompt=True,
+            **template_options,
+        )
+    except Exception as error:
+        # Templates are programs written by others: any exception may come out, with a message meant for the caller.
+        raise RequestRejected(f"This model's chat template refuses the conversation: {error}.") from error
+    return str(text)
+
+
+def _plain(message: Message) -> dict[str, Any]:
+    """The message without media data: templates want the kind of each part, not its bytes."""
+    content = message["content"]
+    if isinstance(content, str):
+        return {**message}
+    parts = [_plain_part(part) for part in content]
+    if all(part["type"] == "text" for part in parts):
+        # Templates of text-only models know no parts, and some drop them without a word.
+        return {**message, "content": "".join(part["text"] for part in parts)}
+    return {**message, "content": parts}
+
+
+def _plain_part(part: Mapping[str, Any]) -> dict[str, Any]:
+    if part["type"] == "text":
+        return {"type": "text", "text": part["text"]}
+    return {"type": _KINDS.get(part["type"], part["type"])}
+
+
+def media_of(messages: Sequence[Message]) -> list[MediaSource]:
+    """The pictures, clips and sounds inside messages, in reading order.
+
+    Raises:
+        RequestRejected: a part is of an unknown type or holds nothing.
+    """
+    found = []
+    for message in messages:
+        content = message["content"]
+        for part in () if isinstance(content, str) else content:
+            kind = _KINDS.get(part["type"])
+            if kind is not None:
+                found.append(_media_source(kind, part))
+            elif part["type"] != "text":
+                raise RequestRejected(
+                    f"Parts of type “{part['type']}” are not supported. Use text, image, video, audio and pdf parts."
+                )
+    return found
+
+
+def _media_source(kind: MediaKind, part: Mapping[str, Any]) -> MediaSource:
+    source = next((part[key] for key in _KEYS[kind] if key in part), None)
+    if isinstance(source, Mapping):
+        source = source.get("url", source.get("data"))
+    if source is None:
+        raise RequestRejected(f"A part of type “{kind}” holds no {NOUNS[kind]}. Give it as path, bytes or data URL.")
+    return MediaSource(kind, source, part.get("fps"), part.get("start"), part.get("end"))
+
+
+@dataclass(frozen=True, slots=True)
+class Guarded:
+    """A rendered conversation cut where a person typed a special token.
+
+    Attributes:
+        pieces: template text and guarded words; special tokens in them are real ones.
+        typed: the special tokens typed between the pieces, to be read as plain text.
+    """
+
+    pieces: tuple[str, ...]
+    typed: tuple[str, ...]
+
+
+def render(processor: Any, messages: Sequence[Message], **template_options: Any) -> Guarded:
+    """Render messages so that special tokens typed by a person stay plain text.
+
+    Raises:
+        RequestRejected: the template refuses these messages.
+    """
+    specials = _special_pattern(processor.tokenizer)
+    typed: list[str] = []
+    text = format_chat(processor, [_guard(m, specials, typed) for m in messages], **template_options)
+    cut = _GUARD.split(text)
+    return Guarded(tuple(cut[::2]), tuple(typed[int(number)] for number in cut[1::2]))
+
+
+def _special_pattern(tokenizer: Any) -> re.Pattern[str]:
+    added = sorted(tokenizer.get_added_vocab(), key=len, reverse=True)
+    return re.compile("|".join(map(re.escape, added)) or "(?!)")
+
+
+def _guard(message: Message, specials: re.Pattern[str], typed: list[str]) -> Message:
+    """Replace special tokens in a person's words by private-use marks that the template passes through."""
+    if message["role"] not in ("user", "tool"):
+        return message
+
+    def mark(match: re.Match[str]) -> str:
+        typed.append(match.group())
+        return f"\ue000{len(typed) - 1}\ue001"
+
+    def guarded(text: str) -> str:
+        return specials.sub(mark, _GUARD.sub(r"\1", text))
+
+    content = message["content"]
+    if isinstance(content, str):
+        return {**message, "content": guarded(content)}
+    parts = [{**p, "text": guarded(p["text"])} if p["type"] == "text" else p for p in content]
+    return {**message, "content": parts}

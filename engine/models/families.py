@@ -1,0 +1,32 @@
+"""Which port serves which family of models."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import mlx.nn as nn
+
+from engine.errors import ModelLoadError
+from engine.models.port import Port
+from engine.models.qwen_vl import EarlierQwenPort, QwenPort
+
+_FAMILIES: dict[str, type[Port]] = {
+    "qwen3_5": QwenPort,
+    "qwen3_5_moe": QwenPort,
+    "qwen3_vl": QwenPort,
+    "qwen3_vl_moe": QwenPort,
+    "qwen2_vl": EarlierQwenPort,
+    "qwen2_5_vl": EarlierQwenPort,
+}
+
+
+def open_port(model: nn.Module, processor: Any) -> Port:
+    """The port to a loaded model.
+
+    Raises:
+        ModelLoadError: the model's family is not supported.
+    """
+    family = _FAMILIES.get(model.config.model_type)
+    if family is None:
+        raise ModelLoadError(f"Models of type “{model.config.model_type}” are not supported yet. Choose another model.")
+    return family(model, processor)
