@@ -6,7 +6,7 @@ import re
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -176,15 +176,14 @@ def _tokenise(model: PromptModel, text: Guarded, placed: Sequence[Placed]) -> tu
 
 def _fill(model: PromptModel, pieces: Sequence[str], placed: Sequence[Placed]) -> tuple[list[str], list[int]]:
     """The text with each placeholder replaced by its item's, and the items' numbers in reading order."""
-    waiting: dict[str, deque[int]] = {kind: deque() for kind in model.markers}
+    waiting: dict[MediaKind, deque[int]] = {kind: deque() for kind in model.markers}
     for number, item in enumerate(placed):
         waiting[item.kind].append(number)
-    slots: dict[str, int] = dict.fromkeys(model.markers, 0)
+    slots: dict[MediaKind, int] = dict.fromkeys(model.markers, 0)
     order: list[int] = []
 
     def replace(match: re.Match[str]) -> str:
-        kind = match.lastgroup
-        assert kind is not None
+        kind = cast("MediaKind", match.lastgroup)
         slots[kind] += 1
         if not waiting[kind]:
             return ""
