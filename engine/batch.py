@@ -49,7 +49,7 @@ class Row:
     @property
     def demand(self) -> Demand:
         """What it may come to need of memory."""
-        patches = max((len(item.patches) for item in self.prompt.media), default=0)
+        patches = max((item.at_once for item in self.prompt.media), default=0)
         return Demand(len(self.prompt.ids) + self.limit, patches)
 
     @property

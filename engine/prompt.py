@@ -27,6 +27,7 @@ class MediaItem:
         slots: (start, length) token ranges, in order; a picture has one, a clip one per group of frames.
         patches: float32 as the model's family cuts it, such as ``(t*h*w, channels * patch volume)``.
         grid: (t, h, w) in patches; zeros where positions do not depend on it.
+        at_once: most patches that go through the tower together.
         mask: which frames of a sound are real; None where all are.
     """
 
@@ -35,6 +36,7 @@ class MediaItem:
     slots: tuple[tuple[int, int], ...]
     patches: NDArray[np.float32]
     grid: tuple[int, int, int]
+    at_once: int
     mask: NDArray[np.bool_] | None = None
 
     @property
@@ -217,6 +219,7 @@ def _items(placed: Sequence[Placed], starts: Sequence[Sequence[int]]) -> list[Me
             slots=tuple(zip(begun, item.layout.runs, strict=True)),
             patches=item.patches,
             grid=item.layout.grid,
+            at_once=item.layout.at_once,
             mask=item.mask,
         )
         for item, begun in zip(placed, starts, strict=True)

@@ -40,11 +40,13 @@ class Layout:
     Attributes:
         text: what replaces the template's placeholder; every pad token in it becomes a run of pads.
         runs: tokens of each run, in order.
+        at_once: most patches that go through the tower together; longer media are encoded in parts.
         grid: (t, h, w) in patches; zeros where the model's positions do not depend on it.
     """
 
     text: str
     runs: tuple[int, ...]
+    at_once: int
     grid: tuple[int, int, int] = (0, 0, 0)
 
 

@@ -365,7 +365,7 @@ class MLLMScheduler:
         if unit.decision.kind == "prefill":
             self.pricing.prefill.learn(unit.decision.tokens, self._device.unit_peak)
         elif unit.decision.kind == "vision" and isinstance(unit.subject, Prefill) and unit.subject.encoding:
-            self.pricing.vision.learn(len(unit.subject.encoding.item.patches), self._device.unit_peak)
+            self.pricing.vision.learn(unit.subject.encoding.item.at_once, self._device.unit_peak)
 
     def _collect_prepared(self) -> None:
         for request in list(self.waiting):

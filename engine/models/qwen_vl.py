@@ -56,7 +56,7 @@ class QwenPort(Port):
         height, width = _padded_size(shape.height, shape.width)
         if shape.kind == "image":
             grid = (1, *self._patches_of(*self._pictures._resolved_size(height, width)))  # noqa: SLF001 - no public one
-            return Layout(self.processor.image_token, (self._tokens(grid),), grid)
+            return Layout(self.processor.image_token, (self._tokens(grid),), grid[1] * grid[2], grid)
         height, width = _enlarged_size(height, width, self._factor)
         clips = self._clips
         limits = {"min_pixels": clips.min_pixels, "max_pixels": clips.max_pixels}
@@ -76,11 +76,9 @@ class QwenPort(Port):
 
     def encode(self, item: MediaItem) -> Encoding:
         """Start the vision encoding; frames attend within their group only, so groups are independent parts."""
-        groups, height, width = item.grid
-        step = max(1, _PART_PATCHES // (height * width))
         parts = [
-            partial(self._encode_part, item.patches[a * height * width : (a + step) * height * width], item.grid)
-            for a in range(0, groups, step)
+            partial(self._encode_part, item.patches[start : start + item.at_once], item.grid)
+            for start in range(0, len(item.patches), item.at_once)
         ]
         return Encoding(item, Blocks(self.model.vision_tower, "blocks"), parts)
 
@@ -122,7 +120,7 @@ class QwenPort(Port):
         padded = [*times, *times[-1:] * (-len(times) % size)]
         means = [(padded[a] + padded[a + size - 1]) / 2 for a in range(0, len(padded), size)]
         blocks = (f"<{mean:.1f} seconds>{self._start}{self.processor.video_token}{self._end}" for mean in means)
-        return Layout("".join(blocks), (self._tokens((1, *grid[1:])),) * grid[0], grid)
+        return Layout("".join(blocks), (self._tokens((1, *grid[1:])),) * grid[0], _at_once(grid), grid)
 
 
 class EarlierQwenPort(QwenPort):
@@ -133,10 +131,16 @@ class EarlierQwenPort(QwenPort):
 
     def _lay_out_clip(self, times: Sequence[float], grid: tuple[int, int, int]) -> Layout:
         del times
-        return Layout(self.processor.video_token, (self._tokens(grid),), grid)
+        return Layout(self.processor.video_token, (self._tokens(grid),), _at_once(grid), grid)
 
     def _run_tower(self, pixels: mx.array, grid: mx.array) -> Features:
         return Features(self.model.vision_tower(pixels, grid, output_hidden_states=False))
+
+
+def _at_once(grid: tuple[int, int, int]) -> int:
+    """Patches of as many whole groups of frames as are encoded together."""
+    group = grid[1] * grid[2]
+    return group * min(max(1, _PART_PATCHES // group), grid[0])
 
 
 def _deepstack(chunk: Chunk) -> dict[str, Any]:
