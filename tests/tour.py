@@ -12,8 +12,8 @@ os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from PIL import Image, ImageDraw, ImageFilter
-from PySide6.QtCore import QThreadPool
-from PySide6.QtGui import QFont, QFontDatabase
+from PySide6.QtCore import QMimeData, QPointF, Qt, QThreadPool, QUrl
+from PySide6.QtGui import QDragEnterEvent, QDragLeaveEvent, QFont, QFontDatabase
 from PySide6.QtWidgets import QApplication
 
 from app.settings import Settings
@@ -181,7 +181,28 @@ class Tour:
         self.model.status, self.model.progress, self.model.stage = "loading", 0.63, "Loading weights"
         self.model.changed.emit()
         self.keep("empty")
+        self.crowd()
         self.window.close()
+
+    def crowd(self) -> None:
+        """Many tabs, a drag over the window, a title being changed, the keyboard's place."""
+        for title in ("Passport photo", "Bird at the feeder", "Lecture slides", "Garden plan"):
+            self.library.new_chat().rename(title)
+        self.library.select(self.library.tabs[0].id)
+        mime = QMimeData()
+        mime.setUrls([QUrl.fromLocalFile(f"/tmp/{name}.png") for name in "abc"])
+        place = QPointF(self.window.rect().center())
+        buttons, keys = Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
+        event = QDragEnterEvent(place.toPoint(), Qt.DropAction.CopyAction, mime, buttons, keys)
+        QApplication.sendEvent(self.window, event)
+        self.keep("drop")
+        QApplication.sendEvent(self.window, QDragLeaveEvent())
+        self.window.rename_tab()
+        self.keep("rename")
+        self.window.activateWindow()
+        self.window.strip.row.tabs[self.library.tabs[1].id].setFocus(Qt.FocusReason.TabFocusReason)
+        self.window.sidebar.search.clear()
+        self.keep("focus")
 
 
 def main() -> None:

@@ -11,7 +11,7 @@ from PySide6.QtCore import QObject, QThreadPool, Signal
 
 from app.views.theme import Tokens
 
-MAX_CHARS = 40_000
+MAX_CHARS = 10_000
 _KEPT = 256
 Spans = tuple[tuple[str, str], ...]
 

@@ -158,6 +158,18 @@ class Veil(QWidget):
         painter.setPen(QPen(ink, 2))
         painter.setBrush(Qt.BrushStyle.NoBrush)
         painter.drawRoundedRect(QRectF(self.rect()).adjusted(9, 9, -9, -9), 10, 10)
-        painter.setPen(color("error") if self._refuses else color("text"))
-        painter.setFont(ui_font(17 if self.height() > 80 else 13, strong=True))
-        painter.drawText(self.rect().adjusted(24, 0, -24, 0), Qt.AlignmentFlag.AlignCenter, self._text)
+        self._say(painter)
+
+    def _say(self, painter: QPainter) -> None:
+        """The sentence on a pill, so that what lies behind the veil does not run into it."""
+        large = self.height() > 80
+        painter.setFont(ui_font(17 if large else 13, strong=True))
+        metrics, room = painter.fontMetrics(), self.width() - 80
+        text = metrics.elidedText(self._text, Qt.TextElideMode.ElideMiddle, room)
+        pill = QRectF(0, 0, metrics.horizontalAdvance(text) + 40, 44 if large else 24)
+        pill.moveCenter(QRectF(self.rect()).center())
+        painter.setPen(color("line") if large else Qt.PenStyle.NoPen)
+        painter.setBrush(color("raised"))
+        painter.drawRoundedRect(pill, pill.height() / 2, pill.height() / 2)
+        painter.setPen(color("error" if self._refuses else "text"))
+        painter.drawText(pill, Qt.AlignmentFlag.AlignCenter, text)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import MutableMapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from markdown_it.token import Token
 
 SEGMENT_CHARS = 4000
+_OPENING = re.compile(r"(`{3,}|~{3,})[ \t]*([^\s`]*)[^`\n]*\n")
 CODE_PX, CODE_TOP_PX, CODE_BOTTOM_PX = 12, 4, 12
 
 
@@ -69,6 +71,19 @@ def cut(text: str) -> Cut:
     offset = ends[-2] if len(ends) > 1 else 0
     starts = [0, *ends[:-2]] if len(ends) > 1 else []
     return Cut(offset, tuple(text[a:b] for a, b in zip(starts, ends[:-1], strict=True)) if offset else ())
+
+
+def code_growth(before: str, after: str) -> tuple[code.Block, str] | None:
+    """The block and the text added to it, if both texts are nothing but the same code block, still open."""
+    opening = _OPENING.match(before)
+    if opening is None or not after.startswith(before):
+        return None
+    fence, language, start = opening[1], opening[2], opening.end()
+    shown = before[start:].removesuffix("\n")
+    if not shown or re.search(rf"^ *{fence}{fence[0]}*[ \t]*$", after[start:], re.MULTILINE):
+        return None
+    grown = after[start:].removesuffix("\n")
+    return code.Block(language, grown), grown[len(shown) :]
 
 
 def style(tokens: Tokens, font: QFont) -> str:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from app.state.conversation import Conversation
     from app.state.library import Library
 
-_WIDEST, _NARROWEST = 216, 104
+_WIDEST, _NARROWEST = 216, 120
 _GAP = 4
 
 

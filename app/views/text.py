@@ -69,8 +69,13 @@ class TextView(QTextBrowser):
 
     def show_markdown(self, text: str) -> None:
         """Show a model's words."""
-        if self._shown != (text, True):
-            self._shown = (text, True)
+        before, self._shown = self._shown, (text, True)
+        if before == self._shown:
+            return
+        growth = markdown.code_growth(before[0], text) if before and before[1] else None
+        if growth:
+            self._grow(*growth)
+        else:
             self._render()
 
     def restyle(self) -> None:
@@ -106,6 +111,12 @@ class TextView(QTextBrowser):
         self.document().setDefaultStyleSheet(markdown.style(tokens(), self.font()))
         self.setHtml(rendered.html.rstrip())  # a line break at the end would be drawn as a space
         self._close_up()
+
+    def _grow(self, block: code.Block, added: str) -> None:
+        """Append to the one code block there is: drawing a long one anew for each output would cost too much."""
+        self._blocks = (block,)
+        table = next(frame for frame in self.document().rootFrame().childFrames() if isinstance(frame, QTextTable))
+        table.cellAt(0, 0).lastCursorPosition().insertText(added)
 
     def _close_up(self) -> None:
         """Flatten the empty line that Qt keeps under a table at the end."""

@@ -137,9 +137,10 @@ class Theme(QObject):
         app = QApplication.instance()
         if not isinstance(app, QApplication) or tokens is self._styled:
             return
+        if self._styled is None:
+            app.setStyle("Fusion")
+            app.setFont(ui_font())
         self.tokens = self._styled = tokens
-        app.setStyle("Fusion")
-        app.setFont(ui_font())
         app.setPalette(palette(tokens))
         app.setStyleSheet(style_sheet(tokens))
         self.changed.emit()

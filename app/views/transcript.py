@@ -37,7 +37,8 @@ class Transcript(QScrollArea):
         self._messages: dict[str, Message] = {}
         self._wanted = BUILT
         self._dirty: set[str] = set()
-        self._following, self._stale = True, False
+        self._stale: dict[str, Message] = {}
+        self._following = True
         self._span = 0
         self._rest_ms = FRAME_MS
         self._lay_out()
@@ -95,7 +96,9 @@ class Transcript(QScrollArea):
             self._insert(turn)
             if time.perf_counter() > until:
                 break
-        more = next(self._missing(), None) is not None
+        while self._stale and self.isVisible() and time.perf_counter() < until:
+            self._stale.popitem()[1].restyle()
+        more = next(self._missing(), None) is not None or (bool(self._stale) and self.isVisible())
         if more != self._builder.isActive():
             self._builder.start() if more else self._builder.stop()
         self._settle()
@@ -131,6 +134,7 @@ class Transcript(QScrollArea):
 
     def _remove(self, turn_id: str) -> None:
         message = self._messages.pop(turn_id, None)
+        self._stale.pop(turn_id, None)
         self._dirty.discard(turn_id)
         if message is not None:
             self._column.removeWidget(message)
@@ -171,11 +175,18 @@ class Transcript(QScrollArea):
         return "Waits for the answer above" if self._model.status == "ready" else "Waits for the model to load"
 
     def _restyle(self) -> None:
-        self._stale = not self.isVisible()
-        if self._stale:
+        self._stale = dict(self._messages)
+        self._recolour_seen()
+
+    def _recolour_seen(self) -> None:
+        """Take the new colours at once where they are seen, and slice by slice elsewhere."""
+        if not self._stale or not self.isVisible():
             return
-        for message in self._messages.values():
-            message.restyle()
+        for turn_id, message in tuple(self._stale.items()):
+            if not message.visibleRegion().isEmpty():
+                del self._stale[turn_id]
+                message.restyle()
+        self._builder.start()
 
     def _colour(self, block: Block) -> None:
         for message in self._messages.values():
@@ -242,8 +253,7 @@ class Transcript(QScrollArea):
 
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)
-        if self._stale:
-            self._restyle()
+        self._recolour_seen()
         if self._dirty:
             self._frame.start(0)
 

@@ -85,6 +85,31 @@ def test_the_cost_of_an_output_does_not_grow_with_the_answer(stage, qtbot, monke
     assert shown(message).count("The seal is torn") == 300
 
 
+@pytest.mark.parametrize("step", [1, 13])
+def test_a_growing_code_block_is_appended_to_and_looks_as_if_drawn_at_once(stage, qtbot, monkeypatch, step) -> None:
+    made = stage("Kitchen")
+    source = "~~~~python\ndef f(x):\n\n\tif x < 1:  # ~~~\n        return 'a\n~~~ b'\n" + "    x = 1 & 2\n" * 40
+    turn = made.chat.begin()
+    for start in range(0, len(source), step):
+        turn.text += source[start : start + step]
+        made.window.page.transcript._touch(turn.id)
+        made.window.page.transcript._draw()
+    grown = answers(made.window.page.transcript)[0].views()[0]
+    fresh = TextView("fresh")
+    qtbot.addWidget(fresh)
+    fresh.show_markdown(turn.text)
+    assert grown.toPlainText() == fresh.toPlainText()
+    assert grown._blocks == fresh._blocks
+    drawn = []
+    monkeypatch.setattr(TextView, "setHtml", lambda view, html: drawn.append(html))
+    made.chat.write(turn, "more = 1")
+    settle(qtbot, made.window.page.transcript)
+    assert drawn == []
+    made.chat.write(turn, "\n~~~~\n")
+    settle(qtbot, made.window.page.transcript)
+    assert len(drawn) == 1
+
+
 def test_the_finished_answer_reads_the_same_as_the_growing_one(stage, qtbot) -> None:
     chat = (made := stage("Kitchen")).chat
     turn = chat.begin()
