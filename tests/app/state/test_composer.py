@@ -1,7 +1,6 @@
 import asyncio
 import io
 from concurrent.futures import ThreadPoolExecutor
-from itertools import pairwise
 
 import pytest
 from PIL import Image
@@ -200,16 +199,16 @@ def test_an_unsent_turn_returns_before_what_was_typed_since(run, desk, composer,
     assert states(composer) == ["ready"]
 
 
-def test_reading_happens_off_the_window_s_thread(run, desk, composer, tmp_path):
+def test_the_loop_goes_on_while_a_large_picture_is_read(run, desk, composer, tmp_path):
     path = picture(tmp_path / "large.png", (4000, 3000))
-    beats = []
+    beats = 0
 
     async def go():
+        nonlocal beats
         composer.add_files([path])
         while states(composer) == ["reading"]:
-            beats.append(asyncio.get_running_loop().time())
-            await asyncio.sleep(0.01)
+            beats += 1
+            await asyncio.sleep(0.005)
 
     run(go())
-    assert len(beats) > 1
-    assert max(b - a for a, b in pairwise(beats)) < 0.25
+    assert beats > 5  # two, if it were read on the loop's own thread
