@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 from engine.detokenizer import Detokenizer
 from engine.memory import Demand
 from engine.models.port import Chunk, Encoding, Features, Port
+from engine.mtp import Draft, Head, Round, agreed, states, until_stop
 from engine.prompt import MediaItem, PreparedPrompt
 from engine.request import MLLMRequest
-from engine.sampling import RowSampler, sample
+from engine.sampling import RowSampler, sample, sample_run
 
 
 @dataclass(slots=True, eq=False)
@@ -29,6 +30,7 @@ class Row:
         dispatched: tokens sampled so far, read or not.
         alone: decode it by itself, since a step that held it has failed once.
         gone: finished or aborted; the next unit drops it.
+        draft: what multi-token prediction keeps for it while it is alone.
     """
 
     request: MLLMRequest
@@ -40,6 +42,7 @@ class Row:
     dispatched: int = 0
     alone: bool = False
     gone: bool = False
+    draft: Draft | None = None
 
     @property
     def length(self) -> int:
@@ -60,6 +63,7 @@ class Row:
     def start_over(self) -> None:
         """Go back to what was emitted, to be prefilled again and then decode alone."""
         self.alone = True
+        self.draft = None
         self.dispatched = len(self.request.output_tokens)
         self.sampler = self.sampler.resumed(self.request.output_tokens)
 
@@ -118,11 +122,21 @@ class Prefill:
         self.supply(self.encoding.item, self.encoding.features)
         return True
 
-    def advance(self, tokens: int) -> None:
-        """Unit: feed the next ``tokens`` prompt tokens."""
+    def advance(self, tokens: int, head: Head | None = None) -> None:
+        """Unit: feed the next ``tokens`` prompt tokens; a prediction head reads along."""
         end = self.done + tokens
-        mx.eval(self._port.prefill(self._chunk(self.done, end), self.cache))
+        chunk = self._chunk(self.done, end)
+        if head is None:
+            mx.eval(self._port.prefill(chunk, self.cache))
+        else:
+            self._advance_with(head, chunk, end)
         self.done = end
+
+    def _advance_with(self, head: Head, chunk: Chunk, end: int) -> None:
+        self.row.draft = draft = self.row.draft or head.draft()
+        arrays, hidden = self._port.prefill_hidden(chunk, self.cache)
+        head.feed(draft.cache, mx.array(self._ids[self.done + 1 : end + 1]), hidden, self.done)
+        mx.eval(arrays, states(draft.cache))
 
     def _chunk(self, start: int, end: int) -> Chunk:
         visual = []
@@ -168,8 +182,18 @@ class DecodeGroup:
         merging = [row for group in self.merging for row in group.members]
         return [row for row in dict.fromkeys((*self.rows, *unread, *joining, *merging)) if not row.gone]
 
-    def step(self) -> list[tuple[Row, int]]:
+    @property
+    def lone(self) -> Row | None:
+        """The row that decodes by itself with nobody about to join it; None otherwise."""
+        members = self.members
+        by_itself = len(members) == len(self.rows) + len(self.joining) == 1 and not self.merging
+        return members[0] if by_itself else None
+
+    def step(self, head: Head | None = None) -> list[tuple[Row, int]]:
         """Unit: drop rows that are gone, take in those that join, queue the next step, then read the one before.
+
+        Args:
+            head: makes a lone row's draft ready for ``speculate``.
 
         Returns:
             (row, token) of the steps read; empty for the first one.
@@ -185,21 +209,60 @@ class DecodeGroup:
             self._absorb(self.merging[0])
             del self.merging[0]
         unread, self._unread = self._unread, []
-        self._dispatch()
+        self._dispatch(head)
         pairs: list[tuple[Row, int]] = []
         for rows, tokens in unread:
             pairs += zip(rows, np.array(tokens).tolist(), strict=True)
         return [(row, token) for row, token in pairs if not row.gone]
 
-    def _dispatch(self) -> None:
+    def _dispatch(self, head: Head | None) -> None:
         if self._tokens is None or self._deltas is None:
             return
-        logits = self.port.decode(self._tokens, self._cache, self._deltas)
-        self._tokens = sample(logits, [row.sampler for row in self.rows])
+        if head is not None and len(self.rows) == 1:
+            self._tokens = self._step_with(head, self._tokens, self._deltas)
+        else:
+            for row in self.rows:
+                row.draft = None
+            logits = self.port.decode(self._tokens, self._cache, self._deltas)
+            self._tokens = sample(logits, [row.sampler for row in self.rows])
         mx.async_eval(self._tokens)
         self._unread.append((list(self.rows), self._tokens))
         for row in self.rows:
             row.dispatched += 1
+
+    def _step_with(self, head: Head, tokens: mx.array, deltas: mx.array) -> mx.array:
+        row = self.rows[0]
+        logits, hidden = self.port.decode_hidden(tokens, self._cache, deltas)
+        sampled = sample(logits, [row.sampler])
+        row.draft = row.draft or head.draft()
+        row.draft.follow(sampled, hidden, row.length - 1)
+        return sampled
+
+    def speculate(self, head: Head, count: int) -> Round:
+        """Unit: the lone row, whose draft is ready, guesses ``count`` tokens, and one forward checks them.
+
+        Nothing stays in flight, so that another row can join right after.
+        """
+        row, draft = self.rows[0], self.rows[0].draft
+        assert draft is not None
+        assert self._tokens is not None
+        assert self._deltas is not None
+        newest: list[int] = np.array(self._tokens).tolist()
+        emitted, self._unread = newest if self._unread else [], []
+        if newest[0] in row.stop_ids:
+            return Round(emitted, 0, 0)
+        guesses = head.guess(draft, row.sampler, count)
+        with self.port.verify(mx.concatenate([self._tokens, guesses]), self._cache, self._deltas) as check:
+            targets, samplers = sample_run(check.logits, row.sampler)
+            mx.eval(guesses, targets, check.hidden, states(draft.cache))
+            right = agreed(np.array(guesses).tolist(), np.array(targets).tolist())
+            new = until_stop(np.array(targets[: right + 1]).tolist(), row.stop_ids)
+            check.keep(len(new))
+        draft.follow(mx.array(new), check.hidden[:, : len(new)], row.length - 1)
+        row.sampler = samplers[len(new) - 1]
+        row.dispatched += len(new)
+        self._tokens = mx.array(new[-1:])
+        return Round(emitted + new, count, min(right, len(new)))
 
     def _extend(self, rows: list[Row], cache: list[Any], tokens: mx.array, deltas: mx.array) -> None:
         """Append rows with their caches, next input tokens ``(rows,)`` and M-RoPE deltas ``(rows, 1)``."""

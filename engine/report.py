@@ -6,7 +6,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from engine.request import MLLMRequest, Phase, RequestStatus
-from engine.stats import MTP_ZEROS, PREFIX_CACHE_ZEROS
+from engine.stats import PREFIX_CACHE_ZEROS
 
 if TYPE_CHECKING:
     from engine.scheduler import MLLMScheduler
@@ -28,7 +28,7 @@ def stats(scheduler: MLLMScheduler) -> dict[str, Any]:
         "vision_embedding_cache": scheduler.caches.vision.snapshot(),
         "memory_aware_cache": dict(PREFIX_CACHE_ZEROS),
         "ssd_cache": {},
-        "mtp": dict(MTP_ZEROS),
+        "mtp": scheduler.batch.speculation.snapshot(),
         "metal_active_memory_gb": memory["active"] / 1e9,
         "metal_peak_memory_gb": memory["peak"] / 1e9,
         "metal_cache_memory_gb": memory["cache"] / 1e9,
@@ -65,6 +65,7 @@ def _entry(scheduler: MLLMScheduler, request: MLLMRequest, now: float) -> dict[s
         "ttft_s": None if first is None else first - request.arrival_time,
         "cache_hit_type": request.cache_hit_type,
         "cached_tokens": request.cached_tokens,
+        "mtp": {"drafts": request.mtp_drafts, "accepted": request.mtp_accepted, "off": request.mtp_off},
     }
 
 

@@ -11,6 +11,9 @@ from enum import Enum, StrEnum
 from typing import Any, Literal
 
 FinishReason = Literal["stop", "length", "abort", "error"]
+MtpOff = Literal["disabled", "no_head", "batch", "logits_processors", "measuring", "slower", "error"]
+"""Why a request decodes without drafts: the setting is off; the model has no head; others decode with it; its own rules
+need every token first; plain speed is being measured; plain is faster; a step with it has failed."""
 LogitsProcessor = Callable[[Any, Any], Any]
 """``(tokens, logits) -> logits``: tokens ``(n,)`` int32 of the row so far, logits ``(1, vocab)``; both MLX arrays."""
 
@@ -127,6 +130,7 @@ class MLLMRequest:
     cache_hit_type: Literal["memory", "ssd"] | None = None
     mtp_drafts: int = 0
     mtp_accepted: int = 0
+    mtp_off: MtpOff | None = None
     first_token_time: float | None = None
     finish_time: float | None = None
     messages: Sequence[Any] | None = None

@@ -15,18 +15,21 @@ from engine.config import MLLMSchedulerConfig
 from engine.grouping import mergeable, place
 from engine.messages import NOUNS
 from engine.models.port import Port
+from engine.mtp import Head, Round
 from engine.planner import CostModel, Decision, Planner, PrefillState
 from engine.request import Phase
+from engine.speculation import Speculation
 from engine.stats import BatchStats
 
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """One piece of device work; ``subject`` is the prefill or the group it belongs to."""
+    """One piece of device work; ``subject`` is the prefill or group it belongs to, ``drafts`` what a round guesses."""
 
     decision: Decision
     subject: Prefill | DecodeGroup
     run: Callable[[], Any]
+    drafts: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +58,14 @@ class Running:
         self._groups: deque[DecodeGroup] = deque()
         self._steps_since_clear = 0
         self._config = config
+        self._head = Head.of(port.model)
+        self.speculation = Speculation(config, available=self._head is not None)
         self.planner = _planner(config, CostModel())
 
     def configure(self, config: MLLMSchedulerConfig) -> None:
         """Take new limits; what was learnt about costs stays."""
         self._config = config
+        self.speculation.configure(config)
         self.planner = _planner(config, self.planner.costs)
 
     @property
@@ -139,7 +145,8 @@ class Running:
         prefill = self._prefills[decision.request_id]
         if decision.kind == "vision":
             return Unit(decision, prefill, lambda: prefill.encode(decision.budget_s))
-        return Unit(decision, prefill, lambda: prefill.advance(decision.tokens))
+        head = self._head if self.count == 1 and self.speculation.reads_along(prefill.row.request) else None
+        return Unit(decision, prefill, lambda: prefill.advance(decision.tokens, head))
 
     def _supplied(self, prefill: Prefill) -> bool:
         """Give a prefill the pictures that are known; False while another one encodes the picture it needs next."""
@@ -161,13 +168,27 @@ class Running:
         if clear:
             self._steps_since_clear = 0
 
-        def run() -> list[tuple[Row, int]]:
-            tokens = group.step()
+        step, drafts = self._decode_step(group)
+
+        def run() -> list[tuple[Row, int]] | Round:
+            tokens = step()
             if clear:
                 mx.clear_cache()
             return tokens
 
-        return Unit(decision, group, run)
+        return Unit(decision, group, run, drafts)
+
+    def _decode_step(self, group: DecodeGroup) -> tuple[Callable[[], list[tuple[Row, int]] | Round], int]:
+        """A plain step of a group, or a round for a lone row once its draft is ready; and the tokens it guesses."""
+        row, requests = group.lone, [member.request for member in group.members]
+        alone, suspect, left = (False, False, 0) if row is None else (True, row.alone, row.limit - row.dispatched)
+        count = self.speculation.plan(requests, alone=alone, suspect=suspect, left=left)
+        head = self._head
+        if row is None or head is None or row.request.mtp_off not in (None, "measuring"):
+            return group.step, 0
+        if count and row.draft is not None and row.draft.ready:
+            return lambda: group.speculate(head, count), count
+        return lambda: group.step(head), 0
 
     def _next_group(self) -> DecodeGroup:
         """The group whose turn it is, after rows that wait have found theirs."""
@@ -203,10 +224,24 @@ class Running:
         if isinstance(unit.subject, DecodeGroup):
             self._stats.generation_seconds += seconds
             if isinstance(outcome, Exception):
+                self.speculation.failed(unit.drafts)
                 return self._rebuild(unit.subject, outcome)
-            self._stats.generation_tokens += len(outcome)
+            if isinstance(outcome, Round):
+                return self._settle_round(unit.subject.rows[0], outcome, seconds)
+            row = unit.subject.lone
+            if row is None:
+                self.speculation.other_unit()
+            else:
+                self.speculation.learn(row.request_id, drafted=False, tokens=len(outcome), seconds=seconds)
             return [Token(row, token) for row, token in outcome]
+        self.speculation.other_unit()
         return self._settle_prefill(unit, unit.subject, outcome, seconds)
+
+    def _settle_round(self, row: Row, outcome: Round, seconds: float) -> list[Token | Failure]:
+        tokens = len(outcome.tokens)
+        self.speculation.learn(row.request_id, drafted=True, tokens=tokens, seconds=seconds)
+        self.speculation.count(row.request, outcome.drafted, outcome.accepted)
+        return [Token(row, token) for token in outcome.tokens]
 
     def _settle_prefill(self, unit: Unit, prefill: Prefill, outcome: Any, seconds: float) -> list[Token | Failure]:
         if unit.decision.kind == "vision":

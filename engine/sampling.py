@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import mlx.core as mx
 
@@ -67,6 +67,10 @@ class RowSampler:
         """A fresh sampler that stands where ``emitted`` ends."""
         return RowSampler(self.params, self.prompt_ids, self.seed, tuple(emitted), len(emitted))
 
+    def fork(self, ahead: int = 0) -> RowSampler:
+        """A copy to go on from here without moving this one, ``ahead`` positions on if the row is plain."""
+        return replace(self, position=self.position + ahead)
+
     def key(self) -> mx.array:
         """The random key of this position: the same wherever and beside whomever the row runs."""
         return mx.random.key(_mix(self.seed, self.position))
@@ -97,6 +101,27 @@ def sample(logits: mx.array, rows: Sequence[RowSampler]) -> mx.array:
     for i, row in enumerate(rows):
         row.took(tokens[i : i + 1])
     return tokens
+
+
+def sample_run(logits: mx.array, sampler: RowSampler) -> tuple[mx.array, list[RowSampler]]:
+    """Choose a token at consecutive positions of one row, each as if all before it were kept.
+
+    Args:
+        logits: ``(positions, vocab)``.
+        sampler: the row's, left as it is.
+
+    Returns:
+        Token ids ``(positions,)``, lazily, and the row's sampler after each of them.
+    """
+    count = logits.shape[0]
+    if sampler.params.plain:
+        states = [sampler.fork(ahead) for ahead in range(count)]
+        return sample(logits, states), states
+    tokens, states = [], []
+    for i in range(count):
+        states.append((states[-1] if states else sampler).fork())
+        tokens.append(sample(logits[i : i + 1], states[-1:]))
+    return mx.concatenate(tokens), states
 
 
 def _draw(logits: mx.array, rows: Sequence[RowSampler]) -> mx.array:

@@ -51,6 +51,9 @@ _LIVE_FIELDS = frozenset({"unit_budget_ms", "prefill_step_size", "chunked_prefil
     "vision_cache_mb",
     "cache_memory_mb",
     "memory_limit_gb",
+    "enable_mtp",
+    "mtp_num_draft_tokens",
+    "mtp_policy",
 }
 
 
@@ -355,7 +358,8 @@ class MLLMScheduler:
             self._learn_peak(unit)
         for event in self.batch.settle(unit, outcome, seconds):
             if isinstance(event, Token):
-                self._take_token(event.row, event.token)
+                if not event.row.gone:  # a round's tokens after the one that ended the reply are dropped
+                    self._take_token(event.row, event.token)
             elif isinstance(event, Failure):
                 self._finish(event.row.request, "error", error=_sentence(event.error))
         self.batch.tidy()
@@ -444,6 +448,7 @@ class MLLMScheduler:
             request.first_token_time = monotonic()
         request.output_tokens.append(token)
         request.num_output_tokens += 1
+        self.batch_stats.generation_tokens += 1
         stopped = token in row.stop_ids
         text = "" if stopped else row.detokenizer.add(token)
         if stopped or row.detokenizer.stopped:
@@ -629,7 +634,6 @@ def _sentence(error: Exception) -> str:
 
 def _refuse_missing(config: MLLMSchedulerConfig) -> None:
     for name, on in (
-        ("enable_mtp", config.enable_mtp),
         ("ssd_cache_dir", config.ssd_cache_dir is not None),
         ("kv_cache_quantization", config.kv_cache_quantization),
     ):

@@ -81,14 +81,3 @@ PREFIX_CACHE_ZEROS = {
     "memory_utilization": 0.0,
     "entry_count": 0,
 }
-MTP_ZEROS = {
-    "enabled": False,
-    "requested_draft_tokens": 0,
-    "effective_draft_tokens": 0,
-    "attempted": 0,
-    "accepted": 0,
-    "rejected": 0,
-    "errors": 0,
-    "acceptance_rate": 0.0,
-    "bypass_counts": {},
-}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -86,10 +87,14 @@ class Loading:
     def _build(self) -> None:
         import mlx.core as mx
         from mlx.utils import tree_flatten
+        from mlx_vlm.speculative.drafters import load_drafter
         from mlx_vlm.utils import load
 
         try:
             self.model, self.processor = load(str(self.folder), lazy=True)
+            if has_prediction_head(self.folder):
+                # A child of the model, so that its type and weights go with the model's.
+                self.model.mtp = load_drafter(str(self.folder), lazy=True)[0]
         except Exception as error:
             # Whatever is wrong inside (JSON, shapes, names, tensors), the person can do one thing: replace it.
             log.exception("Loading %s failed", self.folder)
@@ -145,6 +150,21 @@ def model_folder(source: str | Path) -> Path:
     if not any(folder.glob("*.safetensors")):
         raise ModelLoadError(f"“{folder.name}” holds no weights (*.safetensors). Download the model again.")
     return folder
+
+
+def has_prediction_head(folder: Path) -> bool:
+    """Whether a model folder carries the weights of a multi-token prediction head (``mtp.*``)."""
+    index = folder / "model.safetensors.index.json"
+    if index.is_file():
+        return any(name.startswith("mtp.") for name in json.loads(index.read_text("utf-8"))["weight_map"])
+    return any(name.startswith("mtp.") for file in folder.glob("*.safetensors") for name in _tensor_names(file))
+
+
+def _tensor_names(file: Path) -> list[str]:
+    """Names in a safetensors file: an 8-byte length, then a JSON header."""
+    with file.open("rb") as stream:
+        length = int.from_bytes(stream.read(8), "little")
+        return list(json.loads(stream.read(length)))
 
 
 def _cached_snapshot(repo: str) -> Path:

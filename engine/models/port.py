@@ -20,7 +20,7 @@ from engine.models.encoding import Encoding, Features
 from engine.prompt import MediaItem
 from engine.reader import Layout, MediaShape
 
-__all__ = ["Chunk", "Encoding", "Features", "Port"]
+__all__ = ["Chunk", "Encoding", "Features", "Port", "Verification"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,23 +102,41 @@ class Port:
 
     def prefill(self, chunk: Chunk, cache: list[Any]) -> list[mx.array]:
         """Feed a chunk of prompt into the cache; returns the lazy arrays to evaluate."""
-        ids = mx.array([chunk.ids])
-        if self.feeds_embeddings:
-            embeds = self._embed(ids)
-            if chunk.visual:
-                where = mx.array(np.concatenate([np.arange(a, b) for a, b, _, _ in chunk.visual]))
-                hidden = mx.concatenate([f.hidden[lo : lo + b - a] for a, b, f, lo in chunk.visual])
-                embeds[0, where] = hidden.astype(embeds.dtype)
-            self._lm(ids, inputs_embeds=embeds, cache=cache, **self._extra(ids, chunk))
-        else:
-            self._lm(ids, cache=cache)
+        self._feed(chunk, cache)
         return [array for layer in cache for array in _arrays(layer.state)]
+
+    def prefill_hidden(self, chunk: Chunk, cache: list[Any]) -> tuple[list[mx.array], mx.array]:
+        """``prefill`` that also returns the last layer's states ``(1, tokens, hidden)``."""
+        out = self._feed(chunk, cache, return_hidden=True)
+        return [array for layer in cache for array in _arrays(layer.state)], out.hidden_states[-1]
+
+    def _feed(self, chunk: Chunk, cache: list[Any], **options: Any) -> Any:
+        ids = mx.array([chunk.ids])
+        if not self.feeds_embeddings:
+            return self._lm(ids, cache=cache, **options)
+        embeds = self._embed(ids)
+        if chunk.visual:
+            where = mx.array(np.concatenate([np.arange(a, b) for a, b, _, _ in chunk.visual]))
+            hidden = mx.concatenate([f.hidden[lo : lo + b - a] for a, b, f, lo in chunk.visual])
+            embeds[0, where] = hidden.astype(embeds.dtype)
+        return self._lm(ids, inputs_embeds=embeds, cache=cache, **self._extra(ids, chunk), **options)
 
     def decode(self, tokens: mx.array, cache: list[Any], deltas: mx.array) -> mx.array:
         """One step: tokens ``(rows,)`` and M-RoPE deltas ``(rows, 1)`` → logits ``(rows, vocab)``, lazily."""
         extra = {"rope_deltas": deltas} if self.uses_mrope else {}
         logits: mx.array = self._lm(tokens[:, None], cache=cache, **extra).logits[:, -1, :]
         return logits
+
+    def decode_hidden(self, tokens: mx.array, cache: list[Any], deltas: mx.array) -> tuple[mx.array, mx.array]:
+        """``decode`` that also returns the last layer's states ``(rows, 1, hidden)``; for models with a head."""
+        out = self._lm(tokens[:, None], cache=cache, rope_deltas=deltas, return_hidden=True)
+        return out.logits[:, -1, :], out.hidden_states[-1]
+
+    def verify(self, tokens: mx.array, cache: list[Any], deltas: mx.array) -> Verification:
+        """Feed several tokens ``(n,)`` of one row at once, to be kept in part; for models with a head."""
+        options = {"return_hidden": True, "return_shared_kv": True, "capture_layer_ids": []}
+        out = self._lm(tokens[None], cache=cache, rope_deltas=deltas, speculative_verify=True, **options)
+        return Verification(out.logits[0], out.hidden_states[-1], out.gdn_states)
 
     def _embed(self, ids: mx.array) -> mx.array:
         """Embeddings of tokens, in the scale in which features are put between them."""
@@ -129,6 +147,30 @@ class Port:
         """What else the family's language model wants with a chunk."""
         del ids, chunk
         return {}
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """Tokens fed on approval. Leaving the ``with`` block without ``keep`` restores the cache as it was.
+
+    Attributes:
+        logits: ``(n, vocab)``, after each token.
+        hidden: ``(1, n, hidden)``, the last layer's states.
+    """
+
+    logits: mx.array
+    hidden: mx.array
+    _transaction: Any
+
+    def __enter__(self) -> Verification:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._transaction.abort()
+
+    def keep(self, count: int) -> None:
+        """Let the cache stand after the first ``count`` tokens."""
+        self._transaction.commit([count])
 
 
 def _layer_cost(layer: Any) -> LayerCost:
