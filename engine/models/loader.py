@@ -17,6 +17,8 @@ log = logging.getLogger(__name__)
 Progress = Callable[[float, str], None]
 """``(fraction 0..1, stage)``; the stage is fit for a person."""
 
+_HEADED = ("qwen3_5", "qwen3_5_moe")
+"""Families whose prediction head ``engine.mtp`` can run."""
 _SLICE_BYTES = 64 << 20
 """Weights evaluated per unit: small enough that the loop never waits long for the GIL between slices."""
 
@@ -92,7 +94,7 @@ class Loading:
 
         try:
             self.model, self.processor = load(str(self.folder), lazy=True)
-            if has_prediction_head(self.folder):
+            if self.model.config.model_type in _HEADED and has_prediction_head(self.folder):
                 # A child of the model, so that its type and weights go with the model's.
                 self.model.mtp = load_drafter(str(self.folder), lazy=True)[0]
         except Exception as error:

@@ -17,8 +17,9 @@ from mlx_vlm.speculative.drafters.qwen3_5_mtp.config import Qwen3_5MTPConfig
 from mlx_vlm.speculative.drafters.qwen3_5_mtp.qwen3_5_mtp import Qwen3_5MTPDraftModel
 
 from engine import MLLMScheduler, device
+from engine.models.families import open_port
 from engine.models.loader import has_prediction_head
-from engine.models.port import Port, Verification
+from engine.models.port import Verification
 from engine.mtp import Draft, Head, agreed, until_stop
 from engine.sampling import RowSampler
 from tests.engine import tiny
@@ -251,7 +252,7 @@ def test_a_failed_check_costs_the_row_nothing_but_its_drafts(make: Make, monkeyp
 
 
 def test_leaving_a_check_without_keeping_restores_the_caches() -> None:
-    port = Port(*headed())
+    port = open_port(*headed())
 
     def run() -> None:
         cache, delta = port.make_cache(), mx.array([[0]])
