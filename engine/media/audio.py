@@ -8,6 +8,7 @@ import av
 import numpy as np
 from av.audio.stream import AudioStream
 from av.container import InputContainer
+from av.error import FFmpegError
 from numpy.typing import NDArray
 
 from engine.errors import MediaError
@@ -19,6 +20,7 @@ from engine.media.container import (
     open_container,
     sound_stream,
     stream_seconds,
+    unplayable,
 )
 from engine.media.fingerprint import fingerprint
 from engine.media.source import Located, Source, locate
@@ -27,6 +29,7 @@ DEFAULT_RATE = 16_000
 DEFAULT_MAX_SECONDS = 1800.0
 
 _SHORTEST_SECONDS = 0.1
+_RATES = range(1000, 1_000_000)  # what a damaged header promises beyond that takes minutes to convert
 _WORTH_SAYING = 0.05  # of a sound lost
 
 
@@ -121,7 +124,9 @@ def _stream(container: InputContainer, located: Located) -> AudioStream:
     stream = sound_stream(container)
     if stream is None:
         raise MediaError(f"{located.name} holds no sound. Add a file with sound in it.")
-    if not stream.rate or not stream.channels:
+    if stream.codec_context is None:
+        raise unplayable(located.name, "sound")
+    if stream.rate not in _RATES or not stream.channels:
         raise broken(located.name, "sound")
     return stream
 
@@ -139,11 +144,28 @@ def _blocks(
     should_stop: Callable[[], bool] | None,
 ) -> Iterator[NDArray[np.float32]]:
     """Yield (n,) float32 mono blocks at the wanted rate."""
-    resampler = av.AudioResampler(format="flt", layout="mono", rate=rate)
+    resampler, setup = None, None
     for frame in cast("Iterator[av.AudioFrame]", decode(container, stream, health, should_stop)):
+        found = frame.format.name, frame.layout.name, frame.sample_rate
+        if found != setup:  # a file may go from mono to stereo on its way
+            yield from _resample(resampler, None, health)
+            resampler, setup = av.AudioResampler(format="flt", layout="mono", rate=rate), found
         frame.pts = None  # gaps between times would otherwise stop the resampler
-        yield from (block.to_ndarray()[0] for block in resampler.resample(frame))
-    yield from (block.to_ndarray()[0] for block in resampler.resample(None))
+        yield from _resample(resampler, frame, health)
+    yield from _resample(resampler, None, health)
+
+
+def _resample(
+    resampler: av.AudioResampler | None, frame: av.AudioFrame | None, health: Health
+) -> list[NDArray[np.float32]]:
+    """Return the mono blocks that come out; None as the frame drains what is left."""
+    if resampler is None:
+        return []
+    try:
+        return [block.to_ndarray()[0] for block in resampler.resample(frame)]
+    except FFmpegError:
+        health.bad += 1  # channels in an order that does not exist
+        return []
 
 
 def _limit(blocks: Iterator[NDArray[np.float32]], most: int) -> tuple[NDArray[np.float32], bool]:

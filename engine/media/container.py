@@ -66,6 +66,11 @@ def broken(name: str, noun: str) -> MediaError:
     return MediaError(f"{name} is damaged or incomplete and cannot be played. Add another copy of the {noun}.")
 
 
+def unplayable(name: str, noun: str) -> MediaError:
+    """Return the error for a stream that no decoder here understands."""
+    return MediaError(f"{name} is stored in a way that Braid cannot play. Convert the {noun} to MP4 and add that.")
+
+
 def picture_stream(container: InputContainer) -> VideoStream | None:
     """Return the stream of moving pictures; cover art is not one."""
     streams = (stream for stream in container.streams.video if not stream.disposition & Disposition.attached_pic)
@@ -122,7 +127,7 @@ def decode(
             raise MediaCancelled("Reading the file was cancelled.")
         try:
             packet = next(packets, None)
-        except FFmpegError:
+        except (FFmpegError, IndexError):  # IndexError: PyAV's answer to a stream that first appears here
             health.cut_off = True
             yield from _flush(stream)
             return

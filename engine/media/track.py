@@ -25,6 +25,7 @@ from engine.media.container import (
     picture_stream,
     sound_stream,
     stream_seconds,
+    unplayable,
 )
 from engine.media.pixels import Pixels, check_size, fit_size
 from engine.media.source import Located
@@ -76,6 +77,8 @@ def probe_track(located: Located) -> Track:
         stream = picture_stream(container)
         if stream is None:
             raise _no_pictures(located.name, container)
+        if stream.codec_context is None:
+            raise unplayable(located.name, "clip")
         check_size(located.name, (stream.codec_context.width, stream.codec_context.height))
         first = cast("av.VideoFrame | None", next(decode(container, stream, Health()), None))
         if first is None:
@@ -177,7 +180,7 @@ def _own_seconds(container: InputContainer, stream: VideoStream, origin: float) 
     if seconds is None or not stream.time_base:
         return seconds
     last = 0.0
-    with suppress(FFmpegError):
+    with suppress(FFmpegError, IndexError):
         container.seek(round((seconds + origin) / stream.time_base), stream=stream)
         times = [packet.pts * stream.time_base for packet in container.demux(stream) if packet.pts is not None]
         last = float(max(times, default=0))
@@ -205,7 +208,7 @@ def _upright_size(frame: av.VideoFrame, stream: VideoStream) -> tuple[int, int]:
 def _scan(located: Located, origin: float, fps: float) -> tuple[int, float]:
     """Return the packets and the seconds of a clip that tells neither, from its packets alone."""
     count, last = 0, None
-    with open_container(located, "clip") as container, suppress(FFmpegError):
+    with open_container(located, "clip") as container, suppress(FFmpegError, IndexError):
         for packet in container.demux(picture_stream(container)):
             count += packet.size > 0
             if packet.pts is not None and packet.time_base:

@@ -1,6 +1,7 @@
 """Sounds of every format, whole and broken, as 16 kHz mono."""
 
 import os
+import struct
 from collections.abc import Callable
 from pathlib import Path
 
@@ -22,6 +23,11 @@ def peak(samples: np.ndarray, rate: int = 16_000) -> float:
     """The strongest frequency in hertz."""
     spectrum = np.abs(np.fft.rfft(samples * np.hanning(samples.size)))
     return float(spectrum.argmax() * rate / samples.size)
+
+
+def wav_header(rate: int) -> bytes:
+    form = struct.pack("<HHIIHH", 1, 1, rate, rate * 2 % 2**32, 2, 16)
+    return b"RIFF" + struct.pack("<I", 1036) + b"WAVEfmt \x10\0\0\0" + form + b"data\0\x04\0\0" + bytes(1024)
 
 
 def refusal(source: object, **options: object) -> MediaError:
@@ -78,6 +84,13 @@ class TestFormats:
         assert peak(sound.samples) == pytest.approx(440, abs=2)
         assert 0.2 < np.abs(sound.samples).max() < 0.5
 
+    def test_a_file_that_turns_from_mono_to_stereo(self, make_sound: Make) -> None:
+        mono = make_sound("a.aac", tone(48000), codec="aac").read_bytes()
+        stereo = make_sound("b.aac", tone(48000, 2), codec="aac", layout="stereo").read_bytes()
+        sound = read_audio(mono + stereo)
+        assert sound.duration == pytest.approx(2.0, abs=0.15)
+        assert peak(sound.samples) == pytest.approx(440, abs=2)
+
     def test_another_rate_can_be_asked_for(self, make_sound: Make) -> None:
         sound = read_audio(make_sound("a.wav", tone(48000)), rate=24_000)
         assert sound.samples.size == pytest.approx(24_000, abs=50)
@@ -125,6 +138,8 @@ class TestBroken:
             (b"", "empty"),
             (b"hello " * 99, "plain text"),
             (b"RIFF\x24\0\0\0WAVEfmt ", "damaged"),
+            (wav_header(rate=1), "damaged"),
+            (wav_header(rate=4_000_000_000), "damaged"),
             (b"\x89PNG\r\n\x1a\n", "a picture"),
             (bytes(range(256)) * 9, "is not a sound"),
         ],
