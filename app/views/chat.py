@@ -22,6 +22,7 @@ class Chat(QWidget):
         self.conversation = conversation
         self.transcript = Transcript(conversation, model, self)
         self.composer = ComposerView(conversation, model, self)
+        self.composer.field.paged.connect(self.transcript.page)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)

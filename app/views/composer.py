@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from app.state.model import Model
 
 _MAX_LINES = 8
+_PAGES = {Qt.Key.Key_PageUp: -1, Qt.Key.Key_PageDown: 1}
 STOP_KEYS = "⌘." if sys.platform == "darwin" else "Ctrl+."
 
 
@@ -31,11 +32,13 @@ class Field(QPlainTextEdit):
         submitted: Enter was pressed.
         brought: something that is not plain text was pasted.
         focused: it got or lost the keyboard.
+        paged: scroll the conversation by pages (-1 up, 1 down).
     """
 
     submitted = Signal()
     brought = Signal(object)
     focused = Signal()
+    paged = Signal(int)
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -55,6 +58,8 @@ class Field(QPlainTextEdit):
         enter = event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter)
         if enter and not event.modifiers() & Qt.KeyboardModifier.ShiftModifier:
             self.submitted.emit()
+        elif event.key() in _PAGES and not event.modifiers():
+            self.paged.emit(_PAGES[Qt.Key(event.key())])
         else:
             super().keyPressEvent(event)
 

@@ -30,8 +30,11 @@ def facts_line(facts: AnswerFacts) -> str:
         parts.append(f"{_figures(facts.tokens_per_second)} tok/s")
     if facts.ttft_s is not None:
         parts.append(f"{_figures(facts.ttft_s)} s to first token")
-    if facts.prompt_tokens:
-        parts.append(f"{round(100 * facts.cached_tokens / facts.prompt_tokens)} % of {facts.prompt_tokens} reused")
+    if facts.cached_tokens:
+        reused = round(100 * facts.cached_tokens / facts.prompt_tokens)
+        parts.append(f"{reused} % of {facts.prompt_tokens} prompt tokens reused")
+    elif facts.prompt_tokens:
+        parts.append(f"{facts.prompt_tokens} prompt tokens")
     return " · ".join(parts)
 
 
@@ -319,4 +322,5 @@ class AssistantMessage(Message):
 
     def _line(self, activity: str) -> str:
         facts = facts_line(self.turn.facts) if self.turn.facts and self.turn.facts.completion_tokens else ""
-        return " · ".join(part for part in (_ENDINGS.get(self.turn.state, activity), facts) if part)
+        said = _ENDINGS.get(self.turn.state, activity[:1].upper() + activity[1:])
+        return " · ".join(part for part in (said, facts) if part)

@@ -87,6 +87,11 @@ class Transcript(QScrollArea):
         self.verticalScrollBar().setValue(self.verticalScrollBar().maximum())
         self._place_jump()
 
+    def page(self, by: int) -> None:
+        """Scroll by most of what is seen, up (-1) or down (1)."""
+        bar = self.verticalScrollBar()
+        bar.setValue(bar.value() + by * (bar.pageStep() - 48))
+
     # Building
 
     def _build(self) -> None:

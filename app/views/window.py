@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QByteArray, QPoint, QRect, QRectF, Qt, QThreadPool, QTimer
 from PySide6.QtGui import (
-    QCloseEvent,
     QDragEnterEvent,
     QDragLeaveEvent,
     QDragMoveEvent,
     QDropEvent,
+    QHideEvent,
     QKeySequence,
     QResizeEvent,
     QShortcut,
@@ -41,7 +41,7 @@ _NARROW_PX = 1040
 
 
 class Window(QMainWindow):
-    """Braid's window; closing it writes its shape into the settings."""
+    """Braid's window; hiding it writes its shape into the settings."""
 
     def __init__(self, library: Library, model: Model, vitals: Vitals, settings: Settings) -> None:
         super().__init__()
@@ -258,11 +258,12 @@ class Window(QMainWindow):
             # What drawing an answer imports takes 0.2 s: fetch it when the window stands, beside the GUI thread.
             QTimer.singleShot(0, self, lambda: QThreadPool.globalInstance().start(markdown.warm_up))
 
-    def closeEvent(self, event: QCloseEvent) -> None:
+    def hideEvent(self, event: QHideEvent) -> None:
+        """Note the window's shape for the next start; however the app ends, its window is hidden first."""
         self._settings.geometry = bytes(self.saveGeometry().toBase64().data()).decode()
         self._settings.sidebar_visible = self.panel_actions[0].isChecked()
         self._settings.vitals_visible = self._folded or self.panel_actions[1].isChecked()
-        super().closeEvent(event)
+        super().hideEvent(event)
 
 
 def _paths(names: list[str]) -> list[Path]:

@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+import gc
 import time
+import weakref
+from pathlib import Path
 
 import pytest
-from PySide6.QtCore import QPoint, QPointF, Qt, QUrl
+from PySide6.QtCore import QEvent, QPoint, QPointF, Qt, QUrl
 from PySide6.QtGui import QGuiApplication, QWheelEvent
 from PySide6.QtWidgets import QApplication
 
@@ -40,7 +43,9 @@ def test_a_turn_and_its_answer_appear_with_pictures_and_facts(stage, qtbot) -> N
     user, answer = window.page.transcript._messages.values()
     assert isinstance(user, UserMessage)
     assert shown(answer) == "A torn seal."
-    assert answer.footer.label.text() == "212 tokens · 41 tok/s · 0.4 s to first token · 96 % of 640 reused"
+    assert (
+        answer.footer.label.text() == "212 tokens · 41 tok/s · 0.4 s to first token · 96 % of 640 prompt tokens reused"
+    )
     names = [child.accessibleName() for child in user.findChildren(object) if hasattr(child, "accessibleName")]
     assert "Picture 2: hall.png, 320 × 240" in names
 
@@ -49,7 +54,7 @@ def test_a_turn_and_its_answer_appear_with_pictures_and_facts(stage, qtbot) -> N
     ("facts", "line"),
     [
         (AnswerFacts(1, None, None, 0, 0, "stop"), "1 token"),
-        (AnswerFacts(3, 5.25, 12.3, 100, 0, "stop"), "3 tokens · 5.2 tok/s · 12 s to first token · 0 % of 100 reused"),
+        (AnswerFacts(3, 5.25, 12.3, 100, 0, "stop"), "3 tokens · 5.2 tok/s · 12 s to first token · 100 prompt tokens"),
     ],
 )
 def test_facts_say_only_what_was_measured(facts: AnswerFacts, line: str) -> None:
@@ -265,6 +270,34 @@ def test_closing_a_tab_while_it_answers_leaves_nothing_behind(stage, qtbot) -> N
         chat.write(turn, " and more")
         QApplication.processEvents()
     assert len(made.window._pages) <= 2
+
+
+def test_pages_of_closed_tabs_are_freed(stage, qtbot) -> None:
+    made = stage("Kitchen")
+    pages = []
+    for _ in range(5):
+        chat = made.library.new_chat()
+        chat.ask("Look", attachment("a.png"))
+        chat.begin("```python\nx = 1\n")
+        chat.composer.add_files([Path("a.png")])
+        pages.append(weakref.ref(made.window.page))
+        QApplication.processEvents()
+        made.library.close_tab(chat.id)
+    del chat
+    QApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete.value)
+    gc.collect()
+    assert [page() for page in pages] == [None] * 5
+
+
+def test_page_keys_in_the_composer_scroll_the_conversation(stage, qtbot) -> None:
+    made = stage("Kitchen")
+    bar = made.window.page.transcript.verticalScrollBar()
+    made.chat.answer(PARAGRAPH * 60)
+    qtbot.waitUntil(lambda: bar.value() == bar.maximum() > 0)
+    qtbot.keyClick(made.window.page.composer.field, Qt.Key.Key_PageUp)
+    assert 0 < bar.value() < bar.maximum() - 200
+    qtbot.keyClick(made.window.page.composer.field, Qt.Key.Key_PageDown)
+    assert bar.value() == bar.maximum()
 
 
 def test_a_sample_is_sent_as_soon_as_it_was_read(stage, qtbot, monkeypatch) -> None:

@@ -153,6 +153,25 @@ def test_keys_work_while_typing(stage, qtbot) -> None:
     assert made.window.sidebar.search.hasFocus()
 
 
+def action(window: Window, text: str):
+    menus = [menu.menu() for menu in window.menuBar().actions()]
+    return next(each for menu in menus for each in menu.actions() if each.text() == text)
+
+
+def test_the_edit_menu_acts_on_the_field_with_the_keyboard(stage, qtbot) -> None:
+    window = stage("Kitchen").window
+    field = window.page.composer.field
+    field.setPlainText("some words")
+    for text in ("Select all", "Cut"):
+        action(window, text).trigger()
+    assert field.toPlainText() == ""
+    action(window, "Undo").trigger()
+    assert field.toPlainText() == "some words"
+    window.sidebar.search.setFocus()
+    action(window, "Paste").trigger()
+    assert window.sidebar.search.text() == "some words"
+
+
 def test_panels_fold_by_key_and_button(stage, qtbot) -> None:
     window = stage("Kitchen").window
     qtbot.keyClick(window, Qt.Key.Key_Backslash, CONTROL)
