@@ -6,87 +6,23 @@ import itertools
 import sys
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QMimeData, QRectF, QSignalBlocker, Qt, Signal
-from PySide6.QtGui import QFocusEvent, QKeyEvent, QPainter, QPaintEvent, QPen
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QPlainTextEdit, QSizePolicy, QVBoxLayout, QWidget
+from PySide6.QtCore import QRectF, QSignalBlocker, Signal
+from PySide6.QtGui import QPainter, QPaintEvent, QPen
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
 from app.views import drop
 from app.views.buttons import IconButton
 from app.views.chip import ChipView
+from app.views.field import Field
 from app.views.flow import Flow
-from app.views.theme import COLUMN_PX, TEXT_PX, color, ui_font
+from app.views.theme import COLUMN_PX, color, ui_font
 
 if TYPE_CHECKING:
     from app.state.conversation import Conversation
     from app.state.model import Model
 
-_MAX_LINES = 8
-_PAGES = {Qt.Key.Key_PageUp: -1, Qt.Key.Key_PageDown: 1}
+
 STOP_KEYS = "⌘." if sys.platform == "darwin" else "Ctrl+."
-
-
-class Field(QPlainTextEdit):
-    """The text field: Enter sends, Shift+Enter breaks the line, pictures may be pasted.
-
-    Signals:
-        submitted: Enter was pressed.
-        brought: something that is not plain text was pasted.
-        focused: it got or lost the keyboard.
-        paged: scroll the conversation by pages (-1 up, 1 down).
-    """
-
-    submitted = Signal()
-    brought = Signal(object)
-    focused = Signal()
-    paged = Signal(int)
-
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setAccessibleName("Message")
-        self.setPlaceholderText("Ask anything, or drop a picture")
-        self.setFont(ui_font(TEXT_PX))
-        self.setAcceptDrops(False)  # the window takes drops anywhere
-        self.setTabChangesFocus(True)
-        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
-        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self.viewport().setAutoFillBackground(False)
-        self.document().setDocumentMargin(4)
-        self.document().documentLayout().documentSizeChanged.connect(self._grow)
-        self._grow()
-
-    def keyPressEvent(self, event: QKeyEvent) -> None:
-        enter = event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter)
-        if enter and not event.modifiers() & Qt.KeyboardModifier.ShiftModifier:
-            self.submitted.emit()
-        elif event.key() in _PAGES and not event.modifiers():
-            self.paged.emit(_PAGES[Qt.Key(event.key())])
-        else:
-            super().keyPressEvent(event)
-
-    def canInsertFromMimeData(self, source: QMimeData) -> bool:
-        return source.hasUrls() or source.hasImage() or super().canInsertFromMimeData(source)
-
-    def insertFromMimeData(self, source: QMimeData) -> None:
-        found = drop.read(source, text_first=True)
-        if found.text:
-            self.insertPlainText(found.text)
-        else:
-            self.brought.emit(found)
-
-    def focusInEvent(self, event: QFocusEvent) -> None:
-        super().focusInEvent(event)
-        self.focused.emit()
-
-    def focusOutEvent(self, event: QFocusEvent) -> None:
-        super().focusOutEvent(event)
-        self.focused.emit()
-
-    def _grow(self) -> None:
-        lines = max(1, min(int(self.document().size().height()), _MAX_LINES))
-        self.setFixedHeight(lines * self.fontMetrics().lineSpacing() + 10)
-        all_shown = self.document().size().height() <= _MAX_LINES
-        policy = Qt.ScrollBarPolicy.ScrollBarAlwaysOff if all_shown else Qt.ScrollBarPolicy.ScrollBarAsNeeded
-        self.setVerticalScrollBarPolicy(policy)
 
 
 class Notice(QWidget):

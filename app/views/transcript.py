@@ -10,10 +10,12 @@ from PySide6.QtCore import Qt, QTimer
 from PySide6.QtGui import QHideEvent, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QFrame, QScrollArea, QVBoxLayout, QWidget
 
+from app.views.answer import Answer
 from app.views.buttons import IconButton
 from app.views.code import Block, highlighter
 from app.views.empty import Empty
-from app.views.message import AssistantMessage, Message, UserMessage
+from app.views.message import Message
+from app.views.question import Question
 from app.views.theme import COLUMN_PX, theme
 
 if TYPE_CHECKING:
@@ -112,7 +114,7 @@ class Transcript(QScrollArea):
         return (turn for turn in reversed(self._chat.turns[-self._wanted :]) if turn.id not in self._messages)
 
     def _insert(self, turn: Turn) -> None:
-        kind = UserMessage if turn.role == "user" else AssistantMessage
+        kind = Question if turn.role == "user" else Answer
         message = kind(turn, self._inner)
         message.retry.connect(self._chat.retry)
         self._messages[turn.id] = message
@@ -202,7 +204,7 @@ class Transcript(QScrollArea):
         self._empty.setVisible(not self._chat.turns)
         last = self._chat.turns[-1].id if self._chat.turns else ""
         for turn_id, message in self._messages.items():
-            if isinstance(message, AssistantMessage):
+            if isinstance(message, Answer):
                 message.newest(turn_id == last)
         self._order_focus()
 
@@ -241,7 +243,7 @@ class Transcript(QScrollArea):
     # Geometry
 
     def _fit(self, message: Message) -> None:
-        if isinstance(message, UserMessage):
+        if isinstance(message, Question):
             message.fit(self._text_width())
 
     def _text_width(self) -> int:

@@ -8,7 +8,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QPushButton
 
 from app.state.library import Entry
-from app.views.library import Heading, day
+from app.views.entries import Heading, day
 from app.views.model_chip import ModelChip
 
 NOW = datetime.datetime(2026, 3, 10, 12, 0)

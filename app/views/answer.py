@@ -1,0 +1,139 @@
+"""A model's turn: Markdown that grows while it is written, what it cost, or why it failed."""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QRectF, Qt
+from PySide6.QtGui import QPainter, QPaintEvent
+from PySide6.QtWidgets import QHBoxLayout, QMenu, QPushButton, QWidget
+
+from app.views import markdown
+from app.views.buttons import QuietButton
+from app.views.footer import facts_line
+from app.views.message import Message
+from app.views.text import TextView
+from app.views.theme import color, ui_font
+
+if TYPE_CHECKING:
+    from app.state.conversation import Turn
+
+
+_ENDINGS = {"stopped": "Stopped", "cut": "Cut at the length limit"}
+
+
+class Trouble(QWidget):
+    """Why an answer failed, and the way out."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.text = TextView("What went wrong", self)
+        self.text.setFont(ui_font(13))
+        self.again = QPushButton("Try again", self)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(16, 12, 12, 10)
+        row.setSpacing(16)
+        row.addWidget(self.text, 1, Qt.AlignmentFlag.AlignVCenter)
+        row.addWidget(self.again)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setPen(color("error", 0.4))
+        painter.setBrush(color("error_surface"))
+        painter.drawRoundedRect(QRectF(self.rect()).adjusted(0.5, 0.5, -0.5, -0.5), 8, 8)
+
+
+class Answer(Message):
+    """A model's answer. While it is written, only what is not finished yet is drawn again."""
+
+    def __init__(self, turn: Turn, parent: QWidget | None = None) -> None:
+        super().__init__(turn, parent, right=False)
+        self.setAccessibleName("Answer")
+        self._pieces: list[TextView] = []
+        self._settled = 0
+        self._sealed: list[str] = []
+        self._trouble: Trouble | None = None
+        self._newest = True
+        self._again = QuietButton("retry", "Answer again", self)
+        self._again.clicked.connect(lambda: self.retry.emit(self.turn.id))
+        self.footer.add(self._again)
+        self.column.addWidget(self.footer)
+        self.refresh("")
+
+    def views(self) -> list[TextView]:
+        return self._pieces
+
+    def stops(self) -> list[QWidget]:
+        trouble: list[QWidget] = [self._trouble.text, self._trouble.again] if self._trouble else []
+        return [*self._pieces, *trouble, *self.footer.buttons]
+
+    def refresh(self, activity: str) -> None:
+        live = self.turn.state in ("live", "queued")
+        if live:
+            self._grow()
+        else:
+            self._show([*markdown.segments(self.turn.text)] if self.turn.text else [])
+        for piece in self._pieces:
+            piece.caret(live and piece is self._pieces[-1])
+        self._explain()
+        self._offer()
+        self.footer.say(self._line(activity if live else ""))
+
+    def newest(self, newest: bool) -> None:
+        """Only the newest answer can be made again."""
+        self._newest = newest
+        self._offer()
+
+    def _offer(self) -> None:
+        again = self._newest and self.turn.state not in ("live", "queued")
+        self._again.setVisible(again)
+        if self._trouble is not None:
+            self._trouble.again.setVisible(again)
+
+    def fill_menu(self, menu: QMenu) -> None:
+        if not self._again.isHidden():
+            menu.addAction("Answer again", lambda: self.retry.emit(self.turn.id))
+
+    def _grow(self) -> None:
+        """Seal the blocks that are finished and draw the rest, so that the cost does not grow with the answer."""
+        if self._settled > len(self.turn.text):
+            self._settled, self._sealed = 0, []
+        found = markdown.cut(self.turn.text[self._settled :])
+        self._sealed = markdown.join([*self._sealed, *found.finished])
+        self._settled += found.offset
+        self._show([*self._sealed, self.turn.text[self._settled :]])
+
+    def _show(self, texts: list[str]) -> None:
+        while len(self._pieces) > len(texts):
+            piece = self._pieces.pop()
+            piece.hide()
+            piece.deleteLater()
+        while len(self._pieces) < len(texts):
+            piece = self.adopt(TextView("Answer text", self))
+            self._pieces.append(piece)
+            self.column.insertWidget(len(self._pieces) - 1, piece)
+            self._chain()
+        for piece, text in zip(self._pieces, texts, strict=True):
+            piece.show_markdown(text)
+
+    def _chain(self) -> None:
+        for before, after in itertools.pairwise(self.stops()):
+            QWidget.setTabOrder(before, after)
+
+    def _explain(self) -> None:
+        failed = self.turn.state == "failed"
+        if failed and self._trouble is None:
+            self._trouble = Trouble(self)
+            self._trouble.again.clicked.connect(lambda: self.retry.emit(self.turn.id))
+            self.column.insertWidget(self.column.count() - 1, self._trouble)
+            self._chain()
+        if self._trouble is not None:
+            self._trouble.setVisible(failed)
+            self._trouble.text.show_plain(self.turn.error or "")
+
+    def _line(self, activity: str) -> str:
+        facts = facts_line(self.turn.facts) if self.turn.facts and self.turn.facts.completion_tokens else ""
+        said = _ENDINGS.get(self.turn.state, activity[:1].upper() + activity[1:])
+        return " · ".join(part for part in (said, facts) if part)
