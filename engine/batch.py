@@ -169,6 +169,8 @@ class DecodeGroup:
     rows: list[Row] = field(default_factory=list)
     joining: list[Prefill] = field(default_factory=list)
     merging: list[DecodeGroup] = field(default_factory=list)
+    _roster: list[Row] = field(default_factory=list)
+    """Kept by the home thread alone, so that it may be read while a unit is out."""
     _cache: list[Any] = field(default_factory=list)
     _tokens: mx.array | None = None
     _deltas: mx.array | None = None
@@ -177,10 +179,17 @@ class DecodeGroup:
     @property
     def members(self) -> list[Row]:
         """Rows that have not ended: in the batch, about to join it, or with a last token still unread."""
-        unread = [row for rows, _ in self._unread for row in rows]
-        joining = [prefill.row for prefill in self.joining]
-        merging = [row for group in self.merging for row in group.members]
-        return [row for row in dict.fromkeys((*self.rows, *unread, *joining, *merging)) if not row.gone]
+        return [row for row in self._roster if not row.gone]
+
+    def enqueue(self, prefill: Prefill) -> None:
+        """Let a row join with the next step."""
+        self.joining.append(prefill)
+        self._roster = [*self.members, prefill.row]
+
+    def merge(self, other: DecodeGroup) -> None:
+        """Let another group's rows join with the next step."""
+        self.merging.append(other)
+        self._roster = [*self.members, *other.members]
 
     @property
     def lone(self) -> Row | None:
@@ -287,6 +296,7 @@ class DecodeGroup:
     def clear(self) -> None:
         """Drop all rows and their memory."""
         self.rows, self.joining, self.merging, self._cache, self._unread = [], [], [], [], []
+        self._roster = []
         self._tokens = self._deltas = None
 
     def _drop_ended(self) -> None:

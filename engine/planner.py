@@ -81,7 +81,10 @@ class PrefillState:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The next unit: a decode step, a chunk of ``tokens``, or a run of tower blocks, the latter two within a budget."""
+    """The next unit: decode steps, a chunk of ``tokens``, or a run of tower blocks, within a budget.
+
+    A decode unit without a budget is one step.
+    """
 
     kind: Kind
     request_id: str = ""
@@ -114,7 +117,7 @@ class Planner:
         """
         if decoding and not (prefills and self._decoded_last):
             self._decoded_last = True
-            return Decision("decode")
+            return Decision("decode", budget_s=0.0 if prefills else self.unit_budget_ms / 1000)
         self._decoded_last = False
         if not prefills:
             return None

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from time import perf_counter
+from typing import Any, TypeVar
 
 import mlx.core as mx
 
@@ -21,6 +22,8 @@ from engine.request import Phase
 from engine.speculation import Speculation
 from engine.stats import BatchStats
 
+Outcome = TypeVar("Outcome")
+
 
 @dataclass(frozen=True, slots=True)
 class Unit:
@@ -30,6 +33,23 @@ class Unit:
     subject: Prefill | DecodeGroup
     run: Callable[[], Any]
     drafts: int = 0
+
+
+Pairs = list[tuple[Row, int]]
+"""(row, token) of one decode step."""
+
+
+@dataclass(frozen=True, slots=True)
+class Burst:
+    """What a decode unit of plain steps brought.
+
+    Attributes:
+        pairs: of the last step; earlier ones were handed over as they came.
+        tokens: of all its steps.
+    """
+
+    pairs: Pairs
+    tokens: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +77,9 @@ class Running:
         self._joining: deque[Prefill] = deque()
         self._groups: deque[DecodeGroup] = deque()
         self._steps_since_clear = 0
+        self._interrupted = False
+        self.hand_over: Callable[[Pairs], None] | None = None
+        """Takes the tokens of a step on the pump's thread while the unit goes on; None: one step a unit."""
         self._config = config
         self._head = Head.of(port.model)
         self.speculation = Speculation(config, available=self._head is not None)
@@ -132,8 +155,13 @@ class Running:
             group.clear()
         self._groups.clear()
 
+    def interrupt(self) -> None:
+        """End a decode unit that is out after its current step, since something waits to be looked at; any thread."""
+        self._interrupted = True
+
     def next_unit(self) -> Unit | None:
         """The next piece of work, or None when there is none."""
+        self._interrupted = False
         may_join = bool(self._joining) and self.decoding < self._config.completion_batch_size
         decoding = self.decoding + may_join
         prefills = [prefill for prefill in self._prefills.values() if self._supplied(prefill)]
@@ -163,22 +191,34 @@ class Running:
 
     def _decode_unit(self, decision: Decision) -> Unit:
         group = self._next_group()
-        self._steps_since_clear += 1
-        clear = self._steps_since_clear >= max(8, 32 // max(1, len(group.members) // 8))
-        if clear:
-            self._steps_since_clear = 0
-
         step, drafts = self._decode_step(group)
+        if step != group.step or self.speculation.on:
+            return Unit(decision, group, lambda: self._counted(group, step()), drafts)
+        return Unit(decision, group, lambda: self._burst(group, decision.budget_s))
 
-        def run() -> list[tuple[Row, int]] | Round:
-            tokens = step()
-            if clear:
-                mx.clear_cache()
-            return tokens
+    def _burst(self, group: DecodeGroup, budget_s: float) -> Burst:
+        """Unit: plain steps until the budget is used up, somebody interrupts, or nobody is left.
 
-        return Unit(decision, group, run, drafts)
+        Steps follow each other without a way through the loop: on a GPU that way is a tenth of a step.
+        """
+        until = perf_counter() + budget_s
+        pairs = self._counted(group, group.step())
+        tokens = len(pairs)
+        while self.hand_over and group.rows and not self._interrupted and perf_counter() < until:
+            self.hand_over(pairs)
+            pairs = self._counted(group, group.step())
+            tokens += len(pairs)
+        return Burst(pairs, tokens)
 
-    def _decode_step(self, group: DecodeGroup) -> tuple[Callable[[], list[tuple[Row, int]] | Round], int]:
+    def _counted(self, group: DecodeGroup, outcome: Outcome) -> Outcome:
+        """Clear MLX's buffer cache every so many steps."""
+        self._steps_since_clear += 1
+        if self._steps_since_clear >= max(8, 32 // max(1, len(group.rows) // 8)):
+            self._steps_since_clear = 0
+            mx.clear_cache()
+        return outcome
+
+    def _decode_step(self, group: DecodeGroup) -> tuple[Callable[[], Pairs | Round], int]:
         """A plain step of a group, or a round for a lone row once its draft is ready; and the tokens it guesses."""
         row, requests = group.lone, [member.request for member in group.members]
         alone, suspect, left = (False, False, 0) if row is None else (True, row.alone, row.limit - row.dispatched)
@@ -194,11 +234,11 @@ class Running:
         """The group whose turn it is, after rows that wait have found theirs."""
         while self._joining and self.decoding < self._config.completion_batch_size:
             prefill = self._joining.popleft()
-            self._group_for(prefill.row).joining.append(prefill)
+            self._group_for(prefill.row).enqueue(prefill)
         shared = [group for group in self._groups if not group.alone]
         if pair := mergeable([_lengths(group) for group in shared], self._config.completion_batch_size):
             keeper, other = shared[pair[0]], shared[pair[1]]
-            keeper.merging.append(other)
+            keeper.merge(other)
             self._groups.remove(other)
         chosen = self._groups[0]
         self._groups.rotate(-1)
@@ -228,12 +268,13 @@ class Running:
                 return self._rebuild(unit.subject, outcome)
             if isinstance(outcome, Round):
                 return self._settle_round(unit.subject.rows[0], outcome, seconds)
+            burst = outcome if isinstance(outcome, Burst) else Burst(outcome, len(outcome))
             row = unit.subject.lone
             if row is None:
                 self.speculation.other_unit()
             else:
-                self.speculation.learn(row.request_id, drafted=False, tokens=len(outcome), seconds=seconds)
-            return [Token(row, token) for row, token in outcome]
+                self.speculation.learn(row.request_id, drafted=False, tokens=burst.tokens, seconds=seconds)
+            return [Token(row, token) for row, token in burst.pairs]
         self.speculation.other_unit()
         return self._settle_prefill(unit, unit.subject, outcome, seconds)
 

@@ -29,7 +29,7 @@ from engine.request import (
     RequestStatus,
     SamplingParams,
 )
-from engine.running import Failure, Running, Token, Unit
+from engine.running import Failure, Pairs, Running, Token, Unit
 from engine.stats import BatchStats, Occupation
 from engine.streams import Queue, Streams
 
@@ -256,11 +256,14 @@ class MLLMScheduler:
         for request in self.requests.values():
             if not request.status.finished:
                 self._streams.open(request.request_id)
+        self.batch.hand_over = self._hand_over if self._device.lending else None
         self._task = self._loop.create_task(self._run(), name="braid-scheduler")
 
     async def stop(self) -> None:
         """End the loop and every stream; ``start`` works again afterwards."""
         task, self._task = self._task, None
+        self.batch.hand_over = None
+        self.batch.interrupt()
         if task is not None:
             task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -291,8 +294,20 @@ class MLLMScheduler:
         prefill, vision = (Activations(guess) for guess in self.port.guesses)
         self.pricing = Pricing(self.port.measure(), self.config.prefill_step_size, prefill, vision)
 
+    def _hand_over(self, pairs: Pairs) -> None:
+        """Pass a step's tokens from the pump to the loop while the unit goes on."""
+        if pairs and self._loop is not None:
+            self._loop.call_soon_threadsafe(self._take_tokens, pairs)
+
+    def _take_tokens(self, pairs: Pairs) -> None:
+        with self.occupation.measured():
+            for row, token in pairs:
+                if not row.gone:
+                    self._take_token(row, token)
+
     def _notify(self) -> None:
-        """Wake the loop, from any thread."""
+        """Wake the loop, and end a decode unit that is out; from any thread."""
+        self.batch.interrupt()
         loop = self._loop
         if loop is not None and not loop.is_closed():
             loop.call_soon_threadsafe(self._wake.set)
@@ -474,6 +489,7 @@ class MLLMScheduler:
         error: str | None = None,
     ) -> None:
         """End a request, once: give back what it holds, count it, and tell its reader."""
+        self.batch.interrupt()
         request_id = request.request_id
         row = row or self._ready.pop(request_id, None) or self.batch.row(request_id)
         if row is not None:

@@ -2,8 +2,8 @@
 
     python -m tests.benchmarks.limit --model pocket --rows 1,4,8,16
 
-The bare loop queues step n+1 by ``async_eval`` before it reads step n, as fast as MLX allows; the scheduler adds sampling
-rules, detokenising, streams and the lent stream. Both run in turn in one process; medians of several rounds.
+The bare loop queues step n+1 by ``async_eval`` before it reads step n, as fast as MLX allows; the scheduler adds
+sampling rules, detokenising, streams and the lent stream. Both run in turn in one process; medians of several rounds.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import numpy as np
 
 import engine
 from engine import device
+from engine.models.families import open_port
 from engine.models.port import Chunk, Port
 from tests.benchmarks import models
 
@@ -88,7 +89,7 @@ def _prompt(row: int, length: int) -> list[int]:
 async def measure(name: str, rows: list[int], prompt: int, steps: int, rounds: int) -> list[dict[str, Any]]:
     """One result per row count."""
     model, processor = models.load(name)
-    port, home = Port(model, processor), device.home()
+    port, home = open_port(model, processor), device.home()
     results = []
     for count in rows:
         ceiling, ours, stalls = [], [], {}
