@@ -1,0 +1,150 @@
+"""How late a 10 ms timer in the real window fires while three tabs stream: prints one JSON line.
+
+    python -m tests.app.heartbeat [ROUNDS]
+
+Each round asks in three tabs at once: a count, a story, and a 448 x 448 picture after more than 500 tokens of words, so
+that decoding, a long prefill and vision encoding all fall into the measured stretch. The import of mlx-vlm and the
+loading of the model are measured apart.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+import tempfile
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from statistics import median
+from time import perf_counter
+from typing import Any
+
+import qasync
+from PIL import Image, ImageDraw
+from PySide6.QtCore import QObject, Qt, QTimer
+
+from app import __main__ as program
+from app import faults
+
+INTERVAL_MS = 10
+_WORDS = "Look at the picture with care and then count everything that you can see in it, one by one. " * 26
+_BINS_MS = (1, 2, 4, 8, 16, 32, 64, 128)
+
+
+class Heartbeat(QObject):
+    """A precise timer that remembers how late it fired, in milliseconds."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._timer = QTimer(self, interval=INTERVAL_MS, timerType=Qt.TimerType.PreciseTimer)
+        self._timer.timeout.connect(self._beat)
+        self._last: float | None = None
+        self.late: list[float] = []
+        self._timer.start()
+
+    def take(self) -> list[float]:
+        """What was measured since the last call."""
+        late, self.late = self.late, []
+        return late
+
+    def _beat(self) -> None:
+        now = perf_counter()
+        if self._last is not None:
+            self.late.append(max((now - self._last) * 1e3 - INTERVAL_MS, 0.0))
+        self._last = now
+
+
+def summary(late: list[float]) -> dict[str, Any]:
+    """p50, p99, max in milliseconds and a histogram of a stretch."""
+    ordered = sorted(late)
+    bins = {f"<= {edge} ms": sum(value <= edge for value in ordered) for edge in _BINS_MS}
+    return {
+        "beats": len(ordered),
+        "p50_ms": ordered[len(ordered) // 2],
+        "p99_ms": ordered[min(int(len(ordered) * 0.99), len(ordered) - 1)],
+        "max_ms": ordered[-1],
+        "histogram": bins,
+    }
+
+
+async def until(condition: Callable[[], object]) -> None:
+    """Wait, checking now and then."""
+    while not condition():
+        await asyncio.sleep(0.02)
+
+
+async def one_round(library: Any, picture: Path, beat: Heartbeat) -> dict[str, Any]:
+    """Ask in three new tabs at once and measure until all have answered."""
+    chats = [library.new_chat() for _ in range(3)]
+    chats[2].composer.add_files([picture])
+    await until(lambda: chats[2].composer.chips and chats[2].composer.chips[0].state == "ready")
+    beat.take()
+    for chat, text in zip(chats, ("Count to 30.", "Tell me a story.", _WORDS), strict=True):
+        chat.composer.set_text(text)
+        chat.composer.send()
+    await until(lambda: all(chat.answering for chat in chats))
+    await until(lambda: not any(chat.answering for chat in chats))
+    tokens = [chat.turns[-1].facts.prompt_tokens for chat in chats]
+    failed = [chat.turns[-1].error for chat in chats if chat.turns[-1].state == "failed"]
+    return {**summary(beat.take()), "prompt_tokens": tokens, "failed": failed}
+
+
+def run(drive: Callable[[Any], Awaitable[dict[str, Any]]]) -> dict[str, Any]:
+    """Start the real program in a fresh profile, let ``drive(window program)`` use it, and end it."""
+    with tempfile.TemporaryDirectory() as folder:
+        profile = Path(folder)
+        (profile / "settings.json").write_text(json.dumps({"generation": {"temperature": 0.0}}))
+        options = program.parse(["--profile", folder])
+        places = program.Places.of(options.profile)
+        log_file = faults.log_to(places.logs)
+        application = program.Application(["braid"])
+        result: dict[str, Any] = {}
+        with qasync.QEventLoop(application) as loop:
+            asyncio.set_event_loop(loop)
+            window = program.Program(application, options, places)
+            faults.catch(loop, print, log_file)
+
+            async def drive_and_quit() -> None:
+                try:
+                    result.update(await drive(window))
+                finally:
+                    window.quit()
+
+            async def both() -> None:
+                driving = asyncio.ensure_future(drive_and_quit())
+                await window.run()
+                await driving
+
+            loop.run_until_complete(both())
+        return result
+
+
+def measure(rounds: int) -> dict[str, Any]:
+    """Medians over rounds, and the stretch of import and loading."""
+
+    async def drive(window: Any) -> dict[str, Any]:
+        beat = Heartbeat()
+        await until(lambda: window.model.status in ("ready", "failed"))
+        loading = summary(beat.take())
+        with tempfile.TemporaryDirectory() as folder:
+            results = [await one_round(window.library, _picture(Path(folder), n), beat) for n in range(rounds)]
+        return {
+            "loading": loading,
+            "p99_ms": median(found["p99_ms"] for found in results),
+            "max_ms": median(found["max_ms"] for found in results),
+            "rounds": results,
+        }
+
+    return run(drive)
+
+
+def _picture(folder: Path, number: int) -> Path:
+    """A 448 x 448 picture, another one each round, so that its encoding is never found in a cache."""
+    image = Image.new("RGB", (448, 448), (252, 252, 252))
+    ImageDraw.Draw(image).ellipse((100 + number, 120, 260 + number, 280), fill=(220, 30, 30))
+    image.save(folder / f"circle-{number}.png")
+    return folder / f"circle-{number}.png"
+
+
+if __name__ == "__main__":
+    print(json.dumps(measure(int(sys.argv[1]) if len(sys.argv) > 1 else 3)))
