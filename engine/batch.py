@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.detokenizer import Detokenizer
+from engine.logprobs import Logprobs
 from engine.memory import Demand
 from engine.models.port import Chunk, Encoding, Features, Port
 from engine.mtp import Draft, Head, Round, agreed, states, until_stop
@@ -31,6 +32,7 @@ class Row:
         alone: decode it by itself, since a step that held it has failed once.
         gone: finished or aborted; the next unit drops it.
         draft: what multi-token prediction keeps for it while it is alone.
+        logprobs: what was asked for about its tokens.
     """
 
     request: MLLMRequest
@@ -43,6 +45,7 @@ class Row:
     alone: bool = False
     gone: bool = False
     draft: Draft | None = None
+    logprobs: Logprobs | None = None
 
     @property
     def length(self) -> int:
@@ -60,10 +63,17 @@ class Row:
         """The request's id."""
         return self.request.request_id
 
+    def read_logprobs(self, count: int) -> None:
+        """Unit: bring what was asked for about the next ``count`` tokens to the host."""
+        if self.logprobs is not None:
+            self.logprobs.read(count)
+
     def start_over(self) -> None:
         """Go back to what was emitted, to be prefilled again and then decode alone."""
         self.alone = True
         self.draft = None
+        if self.logprobs is not None:
+            self.logprobs.start_over()
         self.dispatched = len(self.request.output_tokens)
         self.sampler = self.sampler.resumed(self.request.output_tokens)
 
@@ -222,30 +232,38 @@ class DecodeGroup:
         pairs: list[tuple[Row, int]] = []
         for rows, tokens in unread:
             pairs += zip(rows, np.array(tokens).tolist(), strict=True)
+            for row in rows:
+                row.read_logprobs(1)
         return [(row, token) for row, token in pairs if not row.gone]
 
     def _dispatch(self, head: Head | None) -> None:
         if self._tokens is None or self._deltas is None:
             return
+        hidden = None
         if head is not None and len(self.rows) == 1:
-            self._tokens = self._step_with(head, self._tokens, self._deltas)
+            logits, hidden = self.port.decode_hidden(self._tokens, self._cache, self._deltas)
         else:
-            for row in self.rows:
-                row.draft = None
             logits = self.port.decode(self._tokens, self._cache, self._deltas)
-            self._tokens = sample(logits, [row.sampler for row in self.rows])
-        mx.async_eval(self._tokens)
+        self._tokens = self._choose(logits)
         self._unread.append((list(self.rows), self._tokens))
         for row in self.rows:
+            row.draft = None if head is None or hidden is None else row.draft or head.draft()
+            if row.draft is not None and hidden is not None:
+                row.draft.follow(self._tokens, hidden, row.length - 1)
             row.dispatched += 1
 
-    def _step_with(self, head: Head, tokens: mx.array, deltas: mx.array) -> mx.array:
-        row = self.rows[0]
-        logits, hidden = self.port.decode_hidden(tokens, self._cache, deltas)
-        sampled = sample(logits, [row.sampler])
-        row.draft = row.draft or head.draft()
-        row.draft.follow(sampled, hidden, row.length - 1)
-        return sampled
+    def _choose(self, logits: mx.array) -> mx.array:
+        """Sample a token ``(rows,)`` for every row and queue its evaluation."""
+        if any(row.sampler.waits for row in self.rows):
+            # Queued first, so that the device works while the host reads the tokens before.
+            mx.async_eval(logits)
+        tokens = sample(logits, [row.sampler for row in self.rows])
+        notes: list[mx.array] = []
+        for i, row in enumerate(self.rows):
+            if row.logprobs is not None:
+                notes += row.logprobs.note(logits[i : i + 1], tokens[i : i + 1])
+        mx.async_eval(tokens, notes)
+        return tokens
 
     def speculate(self, head: Head, count: int) -> Round:
         """Unit: the lone row, whose draft is ready, guesses ``count`` tokens, and one forward checks them.
@@ -259,6 +277,7 @@ class DecodeGroup:
         newest: list[int] = np.array(self._tokens).tolist()
         emitted, self._unread = newest if self._unread else [], []
         if newest[0] in row.stop_ids:
+            row.read_logprobs(len(emitted))
             return Round(emitted, 0, 0)
         guesses = head.guess(draft, row.sampler, count)
         with self.port.verify(mx.concatenate([self._tokens, guesses]), self._cache, self._deltas) as check:
@@ -267,6 +286,9 @@ class DecodeGroup:
             right = agreed(np.array(guesses).tolist(), np.array(targets).tolist())
             new = until_stop(np.array(targets[: right + 1]).tolist(), row.stop_ids)
             check.keep(len(new))
+        if row.logprobs is not None:
+            row.logprobs.note(check.logits[: len(new)], targets[: len(new)])
+        row.read_logprobs(len(emitted) + len(new))
         draft.follow(mx.array(new), check.hidden[:, : len(new)], row.length - 1)
         row.sampler = samplers[len(new) - 1]
         row.dispatched += len(new)

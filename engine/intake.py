@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import secrets
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from time import perf_counter
 
@@ -13,11 +13,14 @@ from engine.batch import Row
 from engine.config import MLLMSchedulerConfig
 from engine.detokenizer import Detokenizer
 from engine.errors import PromptTooLong
+from engine.logprobs import Logprobs
 from engine.models.port import Port
 from engine.prompt import PreparedPrompt, prepare_messages, prepare_prompt
 from engine.reader import Reader
-from engine.request import MLLMRequest
-from engine.sampling import RowSampler
+from engine.request import MLLMRequest, SamplingParams
+from engine.sampling import RowSampler, Rule
+from engine.structured import Grammars, SchemaRule
+from engine.thinking import ThinkingBudget, ThinkTokens
 
 log = logging.getLogger(__name__)
 
@@ -36,6 +39,7 @@ class Intake:
     def __init__(self, port: Port, config: MLLMSchedulerConfig, on_ready: Callable[[], None]) -> None:
         self.config = config
         self._port, self._on_ready = port, on_ready
+        self._grammars = Grammars(port.tokenizer, port.vocab_size, port.stop_ids)
         self._jobs: dict[str, Future[Row]] = {}
         self._dropped: dict[str, threading.Event] = {}
         self._pool: ThreadPoolExecutor | None = None
@@ -103,11 +107,23 @@ class Intake:
         return Row(
             request=request,
             prompt=prompt,
-            sampler=RowSampler(params, prompt.ids, seed),
+            sampler=RowSampler(params, prompt.ids, seed, rules=self._rules(params, prompt.ids)),
             detokenizer=Detokenizer(self._port.tokenizer, params.stop),
             stop_ids=self._port.stop_ids.union(params.stop_token_ids),
             limit=min(params.max_tokens, context - len(prompt.ids)),
+            logprobs=None if params.logprobs is None else Logprobs(params.logprobs),
         )
+
+    def _rules(self, params: SamplingParams, ids: Sequence[int]) -> tuple[Rule, ...]:
+        think = ThinkTokens.of(self._port.tokenizer)
+        opened = think is not None and think.left_open(ids)
+        rules: list[Rule] = []
+        if think is not None and params.thinking_budget is not None:
+            rules.append(ThinkingBudget(think, params.thinking_budget, opened))
+        if params.json_schema is not None:
+            matcher = self._grammars.matcher(params.json_schema)
+            rules.append(SchemaRule(matcher, think.closes if think is not None and opened else None))
+        return tuple(rules)
 
     def _prompt(self, request: MLLMRequest, dropped: threading.Event) -> PreparedPrompt:
         reader = Reader(self.config.default_video_fps, self.config.max_video_frames, dropped.is_set)

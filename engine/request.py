@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import time
 import uuid
@@ -11,9 +12,11 @@ from enum import Enum, StrEnum
 from typing import Any, Literal
 
 FinishReason = Literal["stop", "length", "abort", "error"]
-MtpOff = Literal["disabled", "no_head", "batch", "logits_processors", "measuring", "slower", "error"]
-"""Why a request decodes without drafts: the setting is off; the model has no head; others decode with it; its own rules
-need every token first; plain speed is being measured; plain is faster; a step with it has failed."""
+TokenLogprobs = tuple[tuple[int, float], ...]
+"""(token id, log-probability) of the token taken, then of the likeliest ones in its place, likeliest first."""
+MtpOff = Literal["disabled", "no_head", "batch", "logits_processors", "json_schema", "measuring", "slower", "error"]
+"""Why a request decodes without drafts: the setting is off; the model has no head; others decode with it; a processor
+or a schema needs each token before the next; plain speed is being measured; plain is faster; a step with it failed."""
 LogitsProcessor = Callable[[Any, Any], Any]
 """``(tokens, logits) -> logits``: tokens ``(n,)`` int32 of the row so far, logits ``(1, vocab)``; both MLX arrays."""
 
@@ -48,6 +51,11 @@ class Phase(StrEnum):
 class SamplingParams:
     """How tokens are chosen for one request.
 
+    Attributes:
+        json_schema: the answer, after any thinking, is JSON that follows this schema; ``{}`` is any JSON.
+        thinking_budget: most tokens of thinking; then the block is closed. None: no limit.
+        logprobs: report each token's log-probability and those of this many likeliest ones; None: none.
+
     Raises:
         ValueError: a value is out of its range; the message names it.
     """
@@ -64,6 +72,9 @@ class SamplingParams:
     stop: tuple[str, ...] = ()
     stop_token_ids: tuple[int, ...] = ()
     logits_processors: tuple[LogitsProcessor, ...] = ()
+    json_schema: Mapping[str, Any] | None = field(default=None, hash=False)
+    thinking_budget: int | None = None
+    logprobs: int | None = None
 
     def __post_init__(self) -> None:
         given: str | Sequence[str] = self.stop
@@ -82,6 +93,11 @@ class SamplingParams:
             raise ValueError("stop must hold non-empty strings.")
         if self.repetition_penalty <= 0:
             raise ValueError("repetition_penalty must be above 0.")
+        for name, most in (("thinking_budget", 10_000_000), ("logprobs", 20)):
+            value = getattr(self, name)
+            if value is not None and (isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= most):
+                raise ValueError(f"{name}={value!r} must be None or a whole number, 0 to {most}.")
+        _check_schema(self.json_schema)
 
     @property
     def greedy(self) -> bool:
@@ -91,8 +107,23 @@ class SamplingParams:
     @property
     def plain(self) -> bool:
         """Whether logits are used as they come: no penalty and no processor."""
-        neutral = self.presence_penalty == 0.0 and self.frequency_penalty == 0.0 and self.repetition_penalty == 1.0
-        return neutral and not self.logits_processors
+        return not self.penalised and not self.logits_processors
+
+    @property
+    def penalised(self) -> bool:
+        """Whether tokens that were seen count less."""
+        return self.presence_penalty != 0.0 or self.frequency_penalty != 0.0 or self.repetition_penalty != 1.0
+
+
+def _check_schema(schema: Any) -> None:
+    if schema is None:
+        return
+    if not isinstance(schema, Mapping):
+        raise ValueError("json_schema must be a mapping.")
+    try:
+        json.dumps(schema)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"json_schema is not JSON: {error}.") from error
 
 
 _RANGES: tuple[tuple[str, float, float], ...] = (
@@ -122,6 +153,7 @@ class MLLMRequest:
     status: RequestStatus = RequestStatus.WAITING
     output_text: str = ""
     output_tokens: list[int] = field(default_factory=list)
+    output_logprobs: list[TokenLogprobs] = field(default_factory=list)
     finish_reason: FinishReason | None = None
     error: str | None = None
     num_prompt_tokens: int = 0
@@ -140,7 +172,11 @@ class MLLMRequest:
 
 @dataclass(frozen=True, slots=True)
 class RequestOutput:
-    """What one step added to one request; the last one is ``finished`` and carries the reason."""
+    """What one step added to one request; the last one is ``finished`` and carries the reason.
+
+    Attributes:
+        logprobs: one entry per token of ``output_token_ids`` where the request asked for them, else empty.
+    """
 
     request_id: str
     new_token_ids: tuple[int, ...] = ()
@@ -155,6 +191,7 @@ class RequestOutput:
     finished: bool = False
     finish_reason: FinishReason | None = None
     error: str | None = None
+    logprobs: tuple[TokenLogprobs, ...] = ()
 
 
 @dataclass(slots=True)

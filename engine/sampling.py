@@ -4,12 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 import mlx.core as mx
 
 from engine.request import SamplingParams
 
 _MASK64 = (1 << 64) - 1
+
+
+class Rule(Protocol):
+    """What rules tokens out as an answer goes on; one row's own."""
+
+    @property
+    def waits(self) -> bool:
+        """Whether ``apply`` reads the token before on the host."""
+
+    def apply(self, logits: mx.array) -> mx.array:
+        """Put -inf where logits ``(1, vocab)`` belong to tokens that may not come."""
+
+    def took(self, token: mx.array) -> None:
+        """Note the sampled token ``(1,)``, which may be lazy."""
+
+    def fork(self) -> Rule:
+        """A copy that goes on by itself."""
+
+    def resumed(self, emitted: Sequence[int]) -> Rule:
+        """A fresh one that stands after ``emitted``."""
 
 
 @dataclass(slots=True)
@@ -24,21 +45,34 @@ class RowSampler:
     seed: int
     emitted: Sequence[int] = ()
     position: int = 0
+    rules: tuple[Rule, ...] = ()
     _tokens: mx.array | None = field(default=None, repr=False)
     _counts: mx.array | None = field(default=None, repr=False)
     _in_prompt: mx.array | None = field(default=None, repr=False)
 
+    @property
+    def plain(self) -> bool:
+        """Whether logits are used as they come."""
+        return self.params.plain and not self.rules
+
+    @property
+    def waits(self) -> bool:
+        """Whether the next token cannot be chosen before the last one is on the host."""
+        return bool(self.params.logits_processors) or any(rule.waits for rule in self.rules)
+
     def shape(self, logits: mx.array) -> mx.array:
-        """Apply processors, then penalties, to this row's logits ``(1, vocab)``."""
+        """Apply processors, then penalties, then rules, to this row's logits ``(1, vocab)``."""
         params = self.params
-        if params.plain:
-            return logits
         if params.logits_processors:
             if self._tokens is None:
                 self._tokens = mx.array([*self.prompt_ids, *self.emitted], mx.int32)
             for processor in params.logits_processors:
                 logits = processor(self._tokens, logits)
-        return self._penalise(logits)
+        if params.penalised:
+            logits = self._penalise(logits)
+        for rule in self.rules:
+            logits = rule.apply(logits)
+        return logits
 
     def _penalise(self, logits: mx.array) -> mx.array:
         params, vocab = self.params, logits.shape[-1]
@@ -62,14 +96,17 @@ class RowSampler:
             self._tokens = mx.concatenate([self._tokens, token.astype(mx.int32)])
         if self._counts is not None:
             self._counts = self._counts.at[token].add(mx.ones(1, self._counts.dtype))
+        for rule in self.rules:
+            rule.took(token)
 
     def resumed(self, emitted: Sequence[int]) -> RowSampler:
         """A fresh sampler that stands where ``emitted`` ends."""
-        return RowSampler(self.params, self.prompt_ids, self.seed, tuple(emitted), len(emitted))
+        rules = tuple(rule.resumed(emitted) for rule in self.rules)
+        return RowSampler(self.params, self.prompt_ids, self.seed, tuple(emitted), len(emitted), rules)
 
     def fork(self, ahead: int = 0) -> RowSampler:
         """A copy to go on from here without moving this one, ``ahead`` positions on if the row is plain."""
-        return replace(self, position=self.position + ahead)
+        return replace(self, position=self.position + ahead, rules=tuple(rule.fork() for rule in self.rules))
 
     def key(self) -> mx.array:
         """The random key of this position: the same wherever and beside whomever the row runs."""
@@ -86,7 +123,7 @@ def sample(logits: mx.array, rows: Sequence[RowSampler]) -> mx.array:
     Returns:
         Token ids ``(rows,)``, lazily.
     """
-    if not all(row.params.plain for row in rows):
+    if not all(row.plain for row in rows):
         logits = mx.concatenate([row.shape(logits[i : i + 1]) for i, row in enumerate(rows)])
     likeliest = mx.argmax(logits, axis=-1)
     random = [i for i, row in enumerate(rows) if not row.params.greedy]
@@ -114,7 +151,7 @@ def sample_run(logits: mx.array, sampler: RowSampler) -> tuple[mx.array, list[Ro
         Token ids ``(positions,)``, lazily, and the row's sampler after each of them.
     """
     count = logits.shape[0]
-    if sampler.params.plain:
+    if sampler.plain:
         states = [sampler.fork(ahead) for ahead in range(count)]
         return sample(logits, states), states
     tokens, states = [], []

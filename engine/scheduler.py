@@ -464,6 +464,8 @@ class MLLMScheduler:
         request.output_tokens.append(token)
         request.num_output_tokens += 1
         self.batch_stats.generation_tokens += 1
+        if row.logprobs is not None:
+            request.output_logprobs.append(row.logprobs.take())
         stopped = token in row.stop_ids
         text = "" if stopped else row.detokenizer.add(token)
         if stopped or row.detokenizer.stopped:
@@ -530,6 +532,7 @@ class MLLMScheduler:
             finished=request.status.finished,
             finish_reason=request.finish_reason,
             error=request.error,
+            logprobs=tuple(request.output_logprobs),
         )
         self._output.outputs.append(output)
         self._streams.put(output)

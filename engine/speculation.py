@@ -131,7 +131,10 @@ class Speculation:
             return "no_head"
         if self._errors >= _MOST_ERRORS:
             return "error"
-        return "logits_processors" if request.sampling_params.logits_processors else None
+        params = request.sampling_params
+        if params.json_schema is not None:
+            return "json_schema"
+        return "logits_processors" if params.logits_processors else None
 
     def reads_along(self, request: MLLMRequest) -> bool:
         """Whether the head should read a request's prompt, for better guesses later."""

@@ -45,6 +45,7 @@ class Port:
         pads: the token of each kind whose embeddings its features replace.
         markers: regular expressions for what chat templates write where a piece of media belongs.
         geometry: names the processor's settings; part of every media key.
+        vocab_size: width of the logits.
         context_limit: most tokens of one conversation.
         stop_ids: tokens that end an answer.
         guesses: transient bytes per prompt token and per patch, before any was measured.
@@ -67,6 +68,7 @@ class Port:
         self.max_frames: int | None = None
         self.merge_size = 1
         self.guesses = _activation_guesses(model.config)
+        self.vocab_size: int = _text_config(model.config).vocab_size
         self.context_limit: int = _text_config(model.config).max_position_embeddings
         self.stop_ids = frozenset(_stop_ids(model, self.tokenizer))
 
