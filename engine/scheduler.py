@@ -366,6 +366,7 @@ class MLLMScheduler:
         """Book a unit's outcome and hand out its tokens."""
         if isinstance(outcome, Exception):
             log.error("A %s unit failed", unit.decision.kind, exc_info=outcome)
+            outcome.__traceback__ = None  # its frames would keep the unit's arrays alive
         if seconds > _SLOW_UNIT_S:
             kind, waiting, running = unit.decision.kind, len(self.waiting), len(self.running)
             log.warning("A %s unit took %.1f s (%d waiting, %d running)", kind, seconds, waiting, running)

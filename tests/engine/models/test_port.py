@@ -118,5 +118,5 @@ def test_stop_tokens_are_the_union_of_all_sources(tmp_path):
 
 def test_a_family_nobody_knows_is_refused_with_a_sentence():
     model = SimpleNamespace(config=SimpleNamespace(model_type="lstm"))
-    with pytest.raises(ModelLoadError, match="“lstm” are not supported yet. Choose another model"):
+    with pytest.raises(ModelLoadError, match=r"“lstm” are not supported yet\. Choose another model"):
         Port(model, None)
