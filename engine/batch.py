@@ -197,8 +197,10 @@ class DecodeGroup:
         self._roster = [*self.members, prefill.row]
 
     def merge(self, other: DecodeGroup) -> None:
-        """Let another group's rows join with the next step."""
-        self.merging.append(other)
+        """Let another group's rows, and those about to join it, join with the next step."""
+        self.joining += other.joining
+        self.merging += [*other.merging, other]
+        other.joining, other.merging = [], []
         self._roster = [*self.members, *other.members]
 
     @property

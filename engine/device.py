@@ -67,8 +67,7 @@ class Pump(threading.Thread):
 class Device:
     """The home thread's stream and the pump that runs units on it.
 
-            raise EngineError("The model belongs to another thread. Load, run and close it on one thread.")
-    no MLX.
+    While a unit is out, the home thread touches no MLX.
     """
 
     def __init__(self) -> None:

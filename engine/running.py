@@ -290,6 +290,8 @@ class Running:
             self._stats.num_images += outcome is True
         else:
             self._stats.prompt_seconds += seconds
+        if prefill.row.gone:
+            return []
         if isinstance(outcome, Exception):
             del self._prefills[prefill.row.request_id]
             return [Failure(prefill.row, outcome)]

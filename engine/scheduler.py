@@ -105,6 +105,7 @@ class MLLMScheduler:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._task: asyncio.Task[None] | None = None
         self._wake = asyncio.Event()
+        self._changing = asyncio.Lock()
 
     @property
     def output_queues(self) -> dict[str, Queue]:
@@ -244,50 +245,59 @@ class MLLMScheduler:
 
     async def start(self) -> None:
         """Run the loop task on the current asyncio loop; a second call changes nothing."""
-        if self._task is not None:
-            return
         self._device.check_home()
-        self._loop = asyncio.get_running_loop()
-        self._wake = asyncio.Event()
-        if self.config.lend_stream:
-            await self._device.probe()
-        if self.pricing is None:
-            await self._device.run(self._measure)
-        for request in self.requests.values():
-            if not request.status.finished:
-                self._streams.open(request.request_id)
-        self.batch.hand_over = self._hand_over if self._device.lending else None
-        self._task = self._loop.create_task(self._run(), name="braid-scheduler")
+        async with self._changing:
+            if self._task is not None:
+                return
+            self._loop = asyncio.get_running_loop()
+            self._wake = asyncio.Event()
+            if self.config.lend_stream:
+                await self._device.probe()
+            if self.pricing is None:
+                await self._device.run(self._measure)
+            for request in self.requests.values():
+                if not request.status.finished:
+                    self._streams.open(request.request_id)
+            self.batch.hand_over = self._hand_over if self._device.lending else None
+            self._task = self._loop.create_task(self._run(), name="braid-scheduler")
 
     async def stop(self) -> None:
         """End the loop and every stream; ``start`` works again afterwards."""
-        task, self._task = self._task, None
-        self.batch.hand_over = None
-        self.batch.interrupt()
-        if task is not None:
-            task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await task
-        self.reset()
-        await self._device.run(_clear_cache)
-        self.intake.close()
-        self._loop = None
+        async with self._changing:
+            self.batch.hand_over = None
+            self.batch.interrupt()
+            if self._task is not None:
+                self._task.cancel()
+                await asyncio.wait([self._task])
+                self._task = self._loop = None
+            self.reset()
+            await self._device.run(_clear_cache)
+            self.intake.close()
 
     async def _run(self) -> None:
         while True:
-            self._wake.clear()
-            with self.occupation.measured():
-                unit = self._begin()
-            if unit is None:
-                await self._wake.wait()
-                continue
-            began = perf_counter()
             try:
-                outcome: Any = await self._device.run(unit.run)
-            except Exception as error:  # noqa: BLE001 - a unit's failure belongs to its requests, the loop goes on
-                outcome = error
-            with self.occupation.measured():
-                self._end(unit, outcome, perf_counter() - began)
+                await self._turn()
+            except Exception as error:
+                log.exception("The scheduler failed between units")
+                for request in [*self.running.values(), *self.waiting]:
+                    self._finish(request, "error", error=_sentence(error))
+
+    async def _turn(self) -> None:
+        """Run one unit, or wait until something happens."""
+        self._wake.clear()
+        with self.occupation.measured():
+            unit = self._begin()
+        if unit is None:
+            await self._wake.wait()
+            return
+        began = perf_counter()
+        try:
+            outcome: Any = await self._device.run(unit.run)
+        except Exception as error:  # noqa: BLE001 - a unit's failure belongs to its requests, the loop goes on
+            outcome = error
+        with self.occupation.measured():
+            self._end(unit, outcome, perf_counter() - began)
 
     def _measure(self) -> None:
         """Unit: learn what this model's caches cost; also warms the kernels up."""
@@ -468,7 +478,13 @@ class MLLMScheduler:
         if row.logprobs is not None:
             request.output_logprobs.append(row.logprobs.take())
         stopped = token in row.stop_ids
-        text = "" if stopped else row.detokenizer.add(token)
+        try:
+            text = "" if stopped else row.detokenizer.add(token)
+        except Exception as error:
+            # Tokenizers are code of others: what one of them trips over ends this request only.
+            log.exception("A token of %s has no text", request.request_id)
+            self._finish(request, "error", error=_sentence(error))
+            return
         if stopped or row.detokenizer.stopped:
             self._finish(request, "stop", row, text, token)
         elif request.num_output_tokens >= row.limit:
@@ -605,17 +621,19 @@ class MLLMScheduler:
         self._device.lending = self.config.lend_stream
 
     def reset(self) -> None:
-        """Abort everything, end open streams and forget all state; usable afterwards."""
-        for request in list(self.requests.values()):
-            self._abort(request.request_id)
+        """Abort everything, end open streams and forget all state; usable afterwards.
+
+        A unit that is out runs to its end unheard; what it holds goes at the next boundary.
+        """
+        for request_id in list(self.requests):
+            self._abort(request_id)
+            # A reader that still holds its queue gets the last outputs; the queue itself is forgotten.
+            self.remove_finished_request(request_id)
+        self._do_at_boundary(self._clear)
+
+    def _clear(self) -> None:
         self.batch.clear()
         self.caches.clear()
-        self._ready.clear()
-        self._aborts.clear()
-        for request_id in list(self._finished):
-            # A reader that still holds its queue gets the last outputs; the queue itself is forgotten.
-            del self._finished[request_id]
-            self.requests.pop(request_id)
 
 
 _STATUS: dict[FinishReason, RequestStatus] = {

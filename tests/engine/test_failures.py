@@ -40,7 +40,9 @@ def finish(scheduler: MLLMScheduler) -> dict[str, RequestOutput]:
     return ended
 
 
-def assert_good(ended: dict[str, RequestOutput], loaded: tuple[Any, Any], names: Sequence[str] = ("good", "other")) -> None:
+def assert_good(
+    ended: dict[str, RequestOutput], loaded: tuple[Any, Any], names: Sequence[str] = ("good", "other")
+) -> None:
     for name in names:
         assert ended[name].finish_reason == "length"
         assert list(ended[name].output_token_ids) == solo(*loaded, GOOD[name], max_tokens=12)
@@ -84,6 +86,20 @@ def test_a_raising_logits_processor_ends_only_its_request(tiny_model, make):
     prompt = len(tiny.processor().tokenizer.encode(tiny.chat("a short one")))
     # What came before the failure is kept, but for the token that the failing step had not read yet.
     assert ended["bad"].completion_tokens == 40 - prompt
+
+
+@pytest.mark.parametrize("call", range(1, 9))
+def test_no_row_is_lost_at_whichever_step_a_failure_comes(call, make):
+    """A row whose last token is sampled but not read yet belongs to no batch any more; it is a member all the same."""
+    scheduler = make(tiny.dense())
+    add(scheduler, "short", GOOD["good"], max_tokens=3)
+    add(scheduler, "middle", GOOD["good"], max_tokens=5)
+    add(scheduler, "good", GOOD["good"])
+    Faulty(scheduler, "decode", lambda self, *_: self.calls == call)
+    ended = finish(scheduler)
+    expected = solo(*tiny.dense(), GOOD["good"], max_tokens=12)
+    for name, tokens in (("short", 3), ("middle", 5), ("good", 12)):
+        assert list(ended[name].output_token_ids) == expected[:tokens], name
 
 
 def test_a_decode_step_that_fails_once_costs_nobody_an_answer(tiny_model, make):
@@ -186,7 +202,7 @@ def test_a_file_that_is_no_picture_ends_only_its_request(make, tmp_path):
     assert_good(ended, tiny.hybrid(), ["good"])
     assert_failed(ended["text"], "note.png")
     assert_failed(ended["gone"], "gone.png")
-    assert_failed(ended["too few"], "The prompt has 2 picture slots, but 1 pictures were given")
+    assert_failed(ended["too few"], "The prompt has 2 picture slots, but 1")
     assert_failed(ended["empty"], "The prompt is empty")
     assert_failed(ended["smell"], "Parts of type “smell” are not supported")
 

@@ -85,8 +85,10 @@ def test_the_logits_after_a_chunked_prefill_are_those_of_one_shot(prompt, sizes,
     prefill = Prefill(port, SimpleNamespace(prompt=prepare_prompt(port, prompt, images), request=_no_output()))
 
     def run():
-        while prefill.next_picture() is not None:
-            prefill.encode(1.0)
+        while (item := prefill.next_picture()) is not None:
+            encoding = port.encode(item)
+            assert encoding.advance(60.0)
+            prefill.supply(item, encoding.features)
         while prefill.remaining:
             prefill.advance(min(chunk, prefill.remaining))
         delta = mx.array([[prefill.row.prompt.rope_delta]])
