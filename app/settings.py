@@ -21,7 +21,11 @@ MIGRATIONS: dict[int, Callable[[_Raw], _Raw]] = {}
 
 
 class Generation(BaseModel):
-    """How answers are made where a chat says nothing else; `max_tokens` None leaves it to the engine."""
+    """How answers are made where a chat says nothing else; `max_tokens` None leaves it to the engine.
+
+    Attributes:
+        thinking: whether a model that can think aloud does so before it answers.
+    """
 
     model_config = ConfigDict(validate_assignment=True, extra="forbid")
 
@@ -33,20 +37,32 @@ class Generation(BaseModel):
     presence_penalty: float = Field(default=0.0, ge=-2.0, le=2.0)
     frequency_penalty: float = Field(default=0.0, ge=-2.0, le=2.0)
     repetition_penalty: float = Field(default=1.0, gt=0.0, le=10.0)
-    seed: int | None = None
+    seed: int | None = Field(default=None, ge=0, lt=2**63)
+    thinking: bool = False
 
     def options(self) -> dict[str, Any]:
         """As keyword arguments of a request."""
-        return self.model_dump()
+        return self.model_dump(exclude={"thinking"}) | {"template_options": {"enable_thinking": self.thinking}}
 
 
 class Settings(BaseModel):
-    """All choices; assigning an impossible value raises `ValidationError`."""
+    """All choices; assigning an impossible value raises `ValidationError`.
+
+    Attributes:
+        font_scale: size of all text, in percent.
+        notifications: tell when an answer is ready while another program is in front.
+        unload_after_minutes: give the model's memory back after so long without a question; None: never.
+        model_folders: where models are looked for besides the usual places.
+    """
 
     model_config = ConfigDict(validate_assignment=True, extra="forbid")
 
     schema_version: Literal[1] = SCHEMA_VERSION
     appearance: Literal["system", "light", "dark"] = "system"
+    font_scale: int = Field(default=100, ge=80, le=150)
+    notifications: bool = True
+    unload_after_minutes: int | None = Field(default=None, ge=1, le=10_080)
+    model_folders: tuple[str, ...] = ()
     generation: Generation = Generation()
     engine: MLLMSchedulerConfig = MLLMSchedulerConfig()
     geometry: str = ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import os
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -63,10 +64,16 @@ class MLLMSchedulerConfig:
     )
     max_kv_size: int = _field(0, "Context limit of one request; 0: the model's own.", low=0, unit="tokens")
     memory_limit_gb: float | None = _field(
-        None, "Most memory for model, chats and caches; empty: derived from the machine.", low=0.001, unit="GB"
+        None,
+        "Most memory for model, chats and caches; empty: derived from the machine.",
+        low=0.001,
+        high=1e6,
+        unit="GB",
     )
     ssd_cache_dir: str | os.PathLike[str] | None = _field(None, "Folder of the cold cache tier; empty: off.")
-    ssd_cache_max_gb: float = _field(10.0, "Size limit of that folder, for all models together.", low=0.0, unit="GB")
+    ssd_cache_max_gb: float = _field(
+        10.0, "Size limit of that folder, for all models together.", low=0.0, high=1e6, unit="GB"
+    )
     unit_budget_ms: float = _field(
         80.0, "Longest piece of work while answers stream.", low=1.0, high=10_000.0, unit="ms"
     )
@@ -102,5 +109,5 @@ def _check_number(spec: dataclasses.Field[Any], value: Any) -> None:
     whole = "float" not in str(spec.type)
     if isinstance(value, bool) or not isinstance(value, int if whole else (int, float)):
         raise ValueError(f"{spec.name}={value!r} must be a {'whole ' if whole else ''}number, {allowed}.")
-    if not (low <= value and (high is None or value <= high)):
+    if not (low <= value < math.inf and (high is None or value <= high)):
         raise ValueError(f"{spec.name}={value!r} is out of range: {allowed}.")

@@ -14,7 +14,7 @@ from app.views.buttons import QuietButton
 from app.views.footer import facts_line
 from app.views.message import Message
 from app.views.text import TextView
-from app.views.theme import color, ui_font
+from app.views.theme import color, set_font
 
 if TYPE_CHECKING:
     from app.state.conversation import Turn
@@ -29,7 +29,7 @@ class Trouble(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.text = TextView("What went wrong", self)
-        self.text.setFont(ui_font(13))
+        set_font(self.text, 13)
         self.again = QPushButton("Try again", self)
         row = QHBoxLayout(self)
         row.setContentsMargins(16, 12, 12, 10)

@@ -15,7 +15,7 @@ from app.views.buttons import IconButton
 from app.views.chip import ChipView
 from app.views.field import Field
 from app.views.flow import Flow
-from app.views.theme import COLUMN_PX, color, ui_font
+from app.views.theme import COLUMN_PX, color, set_font
 
 if TYPE_CHECKING:
     from app.state.conversation import Conversation
@@ -100,7 +100,7 @@ class ComposerView(QWidget):
         self._send.setObjectName("send")
         self._hint = QLabel(card)
         self._hint.setObjectName("muted")
-        self._hint.setFont(ui_font(12))
+        set_font(self._hint, 12)
         below = QHBoxLayout()
         below.setSpacing(8)
         for part in (self._attach, self._hint):

@@ -10,7 +10,7 @@ from PySide6.QtCore import QPointF, QRectF, QSize, QSizeF, Qt
 from PySide6.QtGui import QPainter, QPainterPath, QPaintEvent, QPen, QPixmap
 from PySide6.QtWidgets import QAbstractButton, QHBoxLayout, QLabel, QSizePolicy, QVBoxLayout, QWidget
 
-from app.views.theme import RESOURCES, UI_PX, color, ui_font
+from app.views.theme import RESOURCES, UI_PX, color, set_font, ui_font
 
 if TYPE_CHECKING:
     from app.state.conversation import Conversation
@@ -77,7 +77,7 @@ class Empty(QWidget):
         super().__init__(parent)
         self._chat, self._model = conversation, model
         self._title = QLabel("Ask about a picture", self)
-        self._title.setFont(ui_font(22, strong=True))
+        set_font(self._title, 22, strong=True)
         self._hint = QLabel(self)
         self._hint.setObjectName("muted")
         self._hint.setWordWrap(True)

@@ -7,7 +7,7 @@ from PySide6.QtGui import QFocusEvent, QKeyEvent
 from PySide6.QtWidgets import QPlainTextEdit, QSizePolicy, QWidget
 
 from app.views import drop
-from app.views.theme import TEXT_PX, ui_font
+from app.views.theme import TEXT_PX, set_font
 
 _MAX_LINES = 8
 _PAGES = {Qt.Key.Key_PageUp: -1, Qt.Key.Key_PageDown: 1}
@@ -32,7 +32,7 @@ class Field(QPlainTextEdit):
         super().__init__(parent)
         self.setAccessibleName("Message")
         self.setPlaceholderText("Ask anything, or drop a picture")
-        self.setFont(ui_font(TEXT_PX))
+        set_font(self, TEXT_PX)
         self.setAcceptDrops(False)  # the window takes drops anywhere
         self.setTabChangesFocus(True)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)

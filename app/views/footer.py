@@ -8,7 +8,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QSizePolicy, QWidget
 
 from app.views.buttons import QuietButton
-from app.views.theme import ui_font
+from app.views.theme import set_font
 
 if TYPE_CHECKING:
     from app.state.conversation import AnswerFacts
@@ -42,7 +42,7 @@ class Footer(QWidget):
         self.setFixedHeight(28)
         self.label = QLabel(self)
         self.label.setObjectName("muted")
-        self.label.setFont(ui_font(12))
+        set_font(self.label, 12)
         self.label.setTextFormat(Qt.TextFormat.PlainText)
         self._row = QHBoxLayout(self)
         self._row.setContentsMargins(0, 0, 0, 0)

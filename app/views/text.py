@@ -21,7 +21,7 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QFrame, QSizePolicy, QTextBrowser, QWidget
 
 from app.views import code, markdown
-from app.views.theme import TEXT_PX, color, line_height, tokens, ui_font
+from app.views.theme import TEXT_PX, color, line_height, set_font, tokens
 
 _OPENED = ("http", "https", "mailto")
 _PULSE_MS = 500
@@ -38,7 +38,7 @@ class TextView(QTextBrowser):
         self.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
-        self.setFont(ui_font(TEXT_PX))
+        set_font(self, TEXT_PX)
         self.setOpenLinks(False)
         self.setAcceptDrops(False)
         self.setWordWrapMode(QTextOption.WrapMode.WrapAtWordBoundaryOrAnywhere)

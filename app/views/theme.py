@@ -10,14 +10,17 @@ from typing import Literal
 
 from PySide6.QtCore import QObject, Qt, Signal
 from PySide6.QtGui import QColor, QFont, QFontDatabase, QFontMetricsF, QPalette
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QWidget
 
 RESOURCES = Path(__file__).parents[2] / "resources"
 UI_PX = 13
 SMALL_PX = 11
 TEXT_PX = 15
 COLUMN_PX = 760
+LEAST_PX = 11
 Appearance = Literal["system", "light", "dark"]
+_BASE_FONT = "braid-font"
+"""The property in which a widget keeps the unscaled size and weight of its font."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +102,10 @@ class Theme(QObject):
     """The appearance in force; there is one per application, as with its palette.
 
     Signals:
-        changed: the tokens are new ones; whoever keeps coloured text or icons makes them again.
+        changed: colours or the size of text are new ones; whoever keeps coloured text, icons or sizes makes them again.
+
+    Attributes:
+        scale: the size of text, 1.0 as designed.
     """
 
     changed = Signal()
@@ -107,6 +113,7 @@ class Theme(QObject):
     def __init__(self) -> None:
         super().__init__()
         self.tokens = LIGHT
+        self.scale = 1.0
         self._appearance: Appearance = "system"
         self._styled: Tokens | None = None
         self._hinted = False
@@ -128,6 +135,23 @@ class Theme(QObject):
         else:
             hints.setColorScheme(Qt.ColorScheme.Dark if appearance == "dark" else Qt.ColorScheme.Light)
         self._follow(hints.colorScheme())
+
+    def resize(self, percent: int) -> None:
+        """Draw all text at this size, in percent of the designed one."""
+        if percent == round(100 * self.scale):
+            return
+        self.scale = percent / 100
+        app = QApplication.instance()
+        if not isinstance(app, QApplication) or self._styled is None:
+            return
+        app.setStyleSheet("")  # under a style sheet, Qt hands the application's font on to nobody
+        app.setFont(ui_font())
+        app.setStyleSheet(style_sheet(self._styled))
+        for widget in app.allWidgets():
+            base = widget.property(_BASE_FONT)
+            if base is not None:
+                widget.setFont(ui_font(base[0], strong=base[1]))
+        self.changed.emit()
 
     def _follow(self, scheme: Qt.ColorScheme) -> None:
         dark = scheme == Qt.ColorScheme.Dark if self._appearance == "system" else self._appearance == "dark"
@@ -161,10 +185,21 @@ def color(name: str, alpha: float = 1.0) -> QColor:
     return made
 
 
+def scaled(px: float) -> int:
+    """A length that grows and shrinks with the text, px."""
+    return round(px * theme.scale)
+
+
+def set_font(widget: QWidget, px: int = UI_PX, *, strong: bool = False) -> None:
+    """Give a widget the system's font; it follows when the person changes the size of text."""
+    widget.setProperty(_BASE_FONT, (px, strong))
+    widget.setFont(ui_font(px, strong=strong))
+
+
 def ui_font(px: int = UI_PX, *, strong: bool = False) -> QFont:
-    """The system's font at a size in pixels, with figures of one width."""
+    """The system's font at a size in pixels before scaling, with figures of one width; for widgets see `set_font`."""
     font = QFont(QApplication.font())
-    font.setPixelSize(px)
+    font.setPixelSize(max(LEAST_PX, scaled(px)))
     font.setWeight(QFont.Weight.DemiBold if strong else QFont.Weight.Normal)
     font.setFeature(QFont.Tag("tnum"), 1)
     return font

@@ -9,7 +9,7 @@ from PySide6.QtCore import QPointF, QRectF, QSize, Qt
 from PySide6.QtGui import QHideEvent, QPainter, QPaintEvent, QPen, QPolygonF, QShowEvent
 from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QLabel, QSizePolicy, QVBoxLayout, QWidget
 
-from app.views.theme import SMALL_PX, color, ui_font
+from app.views.theme import SMALL_PX, color, set_font
 
 if TYPE_CHECKING:
     from app.state.vitals import Sample, Vitals
@@ -134,7 +134,7 @@ def section(text: str, parent: QWidget) -> QLabel:
     """The small heading of a group."""
     label = QLabel(text, parent)
     label.setObjectName("section")
-    label.setFont(ui_font(SMALL_PX, strong=True))
+    set_font(label, SMALL_PX, strong=True)
     return label
 
 
@@ -149,7 +149,7 @@ class VitalsPanel(QWidget):
         self.setMinimumWidth(200)
         self.setMaximumWidth(260)
         self._speed = QLabel(_NONE, self)
-        self._speed.setFont(ui_font(28, strong=True))
+        set_font(self._speed, 28, strong=True)
         self._spark = Sparkline(self)
         self._batch = Figures(("Answering", "Waiting"), self)
         self._gauge = Gauge(self)

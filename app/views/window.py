@@ -45,6 +45,7 @@ class Window(QMainWindow):
 
     def __init__(self, library: Library, model: Model, vitals: Vitals, settings: Settings) -> None:
         super().__init__()
+        theme.resize(settings.font_scale)
         theme.apply(settings.appearance)
         self.library, self._model, self._settings = library, model, settings
         self.panel_actions: list[QAction] = []

@@ -110,3 +110,18 @@ def test_a_failed_save_leaves_the_old_file_and_no_other(path, monkeypatch):
         settings.save(Settings(), path)
     assert settings.load(path)[0].appearance == "dark"
     assert [item.name for item in path.parent.iterdir()] == ["settings.json"]
+
+
+@pytest.mark.parametrize("number", ["1e999", "-1e999", "NaN", "1" + "0" * 400])
+def test_numbers_that_no_machine_has_are_dropped(path, number):
+    write(path, f'{{"font_scale": {number}, "engine": {{"memory_limit_gb": {number}, "max_num_seqs": {number}}}}}')
+    loaded, note = settings.load(path)
+    assert (loaded.font_scale, loaded.engine.max_num_seqs) == (100, 16)
+    assert "engine.max_num_seqs" in note
+    assert loaded.engine.memory_limit_gb is None
+
+
+def test_a_request_is_told_whether_to_think():
+    generation = settings.Generation(thinking=True)
+    assert generation.options()["template_options"] == {"enable_thinking": True}
+    assert "thinking" not in generation.options()

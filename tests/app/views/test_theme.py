@@ -5,10 +5,10 @@ import re
 
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QColor
+from PySide6.QtGui import QColor, QFont, QFontInfo
 from PySide6.QtWidgets import QApplication, QLabel
 
-from app.views.theme import DARK, LIGHT, RESOURCES, Tokens, style_sheet, theme
+from app.views.theme import DARK, LIGHT, RESOURCES, Tokens, set_font, style_sheet, theme
 
 ON = {
     "text": ("surface", "side", "raised", "hover", "selection", "bubble", "code", "error_surface"),
@@ -72,3 +72,27 @@ def test_the_system_is_followed_at_once_until_told_otherwise(qapp: QApplication,
     assert theme.tokens is DARK
     theme.apply("light")
     assert label.palette().windowText().color() == QColor(LIGHT.text)
+
+
+def test_all_text_follows_the_size_at_once_and_comes_back_exactly(qapp: QApplication, qtbot) -> None:
+    theme.apply("light")
+    plain, small, large = QLabel("plain"), QLabel("small"), QLabel("large")
+    for label in (plain, small, large):
+        qtbot.addWidget(label)
+        label.show()
+    set_font(small, 12)
+    set_font(large, 28, strong=True)
+
+    def sizes() -> list[int]:
+        return [QFontInfo(label.font()).pixelSize() for label in (plain, small, large)]
+
+    designed = sizes()
+    assert designed == [13, 12, 28]
+    with qtbot.waitSignal(theme.changed):
+        theme.resize(150)
+    assert sizes() == [20, 18, 42]
+    theme.resize(80)
+    assert sizes() == [11, 11, 22]  # nothing becomes smaller than can be read
+    theme.resize(100)
+    assert sizes() == designed
+    assert large.font().weight() == QFont.Weight.DemiBold
