@@ -9,22 +9,18 @@ loading of the model are measured apart.
 
 from __future__ import annotations
 
-import asyncio
 import json
 import sys
 import tempfile
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 from statistics import median
 from time import perf_counter
 from typing import Any
 
-import qasync
 from PIL import Image, ImageDraw
 from PySide6.QtCore import QObject, Qt, QTimer
 
-from app import __main__ as program
-from app import faults
+from tests.app.driving import run, until
 
 INTERVAL_MS = 10
 _WORDS = "Look at the picture with care and then count everything that you can see in it, one by one. " * 26
@@ -67,12 +63,6 @@ def summary(late: list[float]) -> dict[str, Any]:
     }
 
 
-async def until(condition: Callable[[], object]) -> None:
-    """Wait, checking now and then."""
-    while not condition():
-        await asyncio.sleep(0.02)
-
-
 async def one_round(library: Any, picture: Path, beat: Heartbeat) -> dict[str, Any]:
     """Ask in three new tabs at once and measure until all have answered."""
     chats = [library.new_chat() for _ in range(3)]
@@ -87,36 +77,6 @@ async def one_round(library: Any, picture: Path, beat: Heartbeat) -> dict[str, A
     tokens = [chat.turns[-1].facts.prompt_tokens for chat in chats]
     failed = [chat.turns[-1].error for chat in chats if chat.turns[-1].state == "failed"]
     return {**summary(beat.take()), "prompt_tokens": tokens, "failed": failed}
-
-
-def run(drive: Callable[[Any], Awaitable[dict[str, Any]]]) -> dict[str, Any]:
-    """Start the real program in a fresh profile, let ``drive(window program)`` use it, and end it."""
-    with tempfile.TemporaryDirectory() as folder:
-        profile = Path(folder)
-        (profile / "settings.json").write_text(json.dumps({"generation": {"temperature": 0.0}}))
-        options = program.parse(["--profile", folder])
-        places = program.Places.of(options.profile)
-        log_file = faults.log_to(places.logs)
-        application = program.Application(["braid"])
-        result: dict[str, Any] = {}
-        with qasync.QEventLoop(application) as loop:
-            asyncio.set_event_loop(loop)
-            window = program.Program(application, options, places)
-            faults.catch(loop, print, log_file)
-
-            async def drive_and_quit() -> None:
-                try:
-                    result.update(await drive(window))
-                finally:
-                    window.quit()
-
-            async def both() -> None:
-                driving = asyncio.ensure_future(drive_and_quit())
-                await window.run()
-                await driving
-
-            loop.run_until_complete(both())
-        return result
 
 
 def measure(rounds: int) -> dict[str, Any]:

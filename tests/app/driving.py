@@ -1,0 +1,61 @@
+"""Drives the real program from inside: a fresh profile, the embedded model, and a coroutine that uses the window."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import tempfile
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import qasync
+
+from app import __main__ as program
+from app import faults
+
+
+async def until(condition: Callable[[], object]) -> None:
+    """Wait, checking now and then."""
+    while not condition():
+        await asyncio.sleep(0.02)
+
+
+def run(
+    drive: Callable[[program.Program], Awaitable[dict[str, Any]]],
+    prepare: Callable[[program.Application], None] = lambda application: None,
+    **settings: Any,
+) -> dict[str, Any]:
+    """Start the program, let ``drive`` use it, and end it; returns what ``drive`` returned.
+
+    Args:
+        drive: gets the program once its window exists.
+        prepare: gets the application before that.
+        settings: pages of the settings file; answers are greedy unless they say otherwise.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "settings.json").write_text(json.dumps({"generation": {"temperature": 0.0}, **settings}))
+        options = program.parse(["--profile", folder])
+        places = program.Places.of(options.profile)
+        log_file = faults.log_to(places.logs)
+        application = program.Application(["braid"])
+        prepare(application)
+        result: dict[str, Any] = {}
+        with qasync.QEventLoop(application) as loop:
+            asyncio.set_event_loop(loop)
+            braid = program.Program(application, options, places)
+            faults.catch(loop, print, log_file)
+
+            async def drive_and_quit() -> None:
+                try:
+                    result.update(await drive(braid))
+                finally:
+                    braid.quit()
+
+            async def both() -> None:
+                driving = asyncio.ensure_future(drive_and_quit())
+                await braid.run()
+                await driving
+
+            loop.run_until_complete(both())
+        return result
