@@ -11,16 +11,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
-os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
-os.environ.setdefault("QT_SCALE_FACTOR", "2")
-ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT))
-
 from PIL import Image
 from PySide6.QtGui import QFont, QFontDatabase
 
 from tests.app.driving import run, until
 
+ROOT = Path(__file__).parents[1]
 SAMPLES = ROOT / "resources" / "samples"
 _SIZE = (1200, 760)
 _QUESTIONS = (
@@ -76,6 +72,8 @@ def main() -> None:
     """Walk once in light and once in dark."""
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "resources" / "screenshots"
     folder.mkdir(parents=True, exist_ok=True)
+    os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
+    os.environ.setdefault("QT_SCALE_FACTOR", "2")
     if len(sys.argv) > 2:
         shoot(folder, sys.argv[2])
         return

@@ -17,7 +17,7 @@ from app import faults
 
 async def until(condition: Callable[[], object]) -> None:
     """Wait, checking now and then."""
-    while not condition():
+    while not condition():  # noqa: ASYNC110 - any state may be waited for, and most of it has no event
         await asyncio.sleep(0.02)
 
 
