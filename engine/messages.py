@@ -40,18 +40,27 @@ class MediaSource:
     end: float | None = None
 
 
-def format_chat(processor: Any, messages: Sequence[Message], **template_options: Any) -> str:
+def format_chat(
+    processor: Any, messages: Sequence[Message], *, continue_final: bool = False, **template_options: Any
+) -> str:
     """Render chat messages with the model's own template, ready for an answer.
 
     Args:
         processor: what ``load_model`` returned.
         messages: ``{"role": …, "content": text or parts}``; parts are ``{"type": "text", "text": …}`` and
             ``{"type": "image"}``, ``"video"`` or ``"audio"`` in the order they should be read.
+        continue_final: the last message is the beginning of the answer (its thoughts in ``reasoning_content``), which
+            the model goes on with.
         template_options: passed to the template, such as ``enable_thinking=True``.
 
     Raises:
-        RequestRejected: the template refuses these messages.
+        RequestRejected: the template refuses these messages, or there is no answer to go on with.
     """
+    if continue_final:
+        if not messages or messages[-1]["role"] != "assistant":
+            raise RequestRejected("There is no answer to continue. Ask a question instead.")
+        # Exactly what the answer was begun with: templates write a past answer in other words, and its end as well.
+        return _begun(format_chat(processor, messages[:-1], **template_options), _plain(messages[-1]))
     # The tokenizer's own method: some processors override it with one that loads the media it finds.
     renderer = processor.tokenizer
     template = getattr(processor, "chat_template", None) or getattr(renderer, "chat_template", None)
@@ -67,6 +76,14 @@ def format_chat(processor: Any, messages: Sequence[Message], **template_options:
         # Templates are programs written by others: any exception may come out, with a message meant for the caller.
         raise RequestRejected(f"This model's chat template refuses the conversation: {error}.") from error
     return str(text)
+
+
+def _begun(prompt: str, answer: Message) -> str:
+    """The prompt with the beginning of its answer behind it."""
+    thoughts, words = str(answer.get("reasoning_content") or ""), str(answer["content"])
+    if not prompt.rstrip().endswith("<think>"):
+        return prompt + words
+    return f"{prompt}{thoughts}\n</think>\n\n{words}" if words else prompt + thoughts
 
 
 def _plain(message: Message) -> dict[str, Any]:
