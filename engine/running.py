@@ -281,7 +281,7 @@ class Running:
     def _settle_round(self, row: Row, outcome: Round, seconds: float) -> list[Token | Failure]:
         tokens = len(outcome.tokens)
         self.speculation.learn(row.request_id, drafted=True, tokens=tokens, seconds=seconds)
-        self.speculation.count(row.request, outcome.drafted, outcome.accepted)
+        self.speculation.count(row.request, outcome.drafted, outcome.accepted, tokens)
         return [Token(row, token) for token in outcome.tokens]
 
     def _settle_prefill(self, unit: Unit, prefill: Prefill, outcome: Any, seconds: float) -> list[Token | Failure]:

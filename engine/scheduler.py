@@ -71,6 +71,9 @@ class MLLMScheduler:
         ModelLoadError: the model's family is not supported.
     """
 
+    live_fields = _LIVE_FIELDS
+    """Fields of the configuration that ``apply_config`` takes without a reload."""
+
     def __init__(self, model: Any, processor: Any, config: MLLMSchedulerConfig | None = None) -> None:
         self.config = config or MLLMSchedulerConfig()
         _refuse_missing(self.config)
@@ -584,14 +587,20 @@ class MLLMScheduler:
         """Whether units run on the helper thread."""
         return self._device.lending
 
-    def clear_runtime_caches(self, ssd: bool = False) -> dict[str, bool]:
+    def clear_runtime_caches(self, ssd: bool = False, *, vision: bool = True, prefix: bool = True) -> dict[str, bool]:
         """Empty the vision and prefix caches at the next boundary, without touching running requests.
+
+        Args:
+            ssd: empty the cold tier as well.
+            vision: False leaves the vision cache alone.
+            prefix: False leaves the prefix cache alone.
 
         Returns:
             For each whether it is on, and so was or will be emptied.
         """
-        self._do_at_boundary(self.caches.clear)
-        return {"vision_cache": self.config.enable_vision_cache, "prefix_cache": False}
+        if vision:
+            self._do_at_boundary(self.caches.vision.clear)
+        return {"vision_cache": vision and self.config.enable_vision_cache, "prefix_cache": False}
 
     def apply_config(self, config: MLLMSchedulerConfig) -> set[str]:
         """Take what can change now, at the next boundary.

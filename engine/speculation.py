@@ -107,7 +107,7 @@ class Speculation:
     def __init__(self, config: MLLMSchedulerConfig, *, available: bool) -> None:
         self.payoff = Payoff()
         self._config, self._available = config, available
-        self._attempted = self._accepted = self._errors = 0
+        self._rounds = self._tokens = self._attempted = self._accepted = self._errors = 0
         self._bypasses: Counter[str] = Counter()
         self._last: tuple[str, bool] | None = None
         self._streak = 0
@@ -180,10 +180,12 @@ class Speculation:
         if self.on and self._streak > _WARM_UP and tokens:
             self.payoff.learn(drafted, tokens, seconds)
 
-    def count(self, request: MLLMRequest, drafted: int, accepted: int) -> None:
-        """Count one round."""
+    def count(self, request: MLLMRequest, drafted: int, accepted: int, tokens: int) -> None:
+        """Count one round, which brought ``tokens`` in all."""
         request.mtp_drafts += drafted
         request.mtp_accepted += accepted
+        self._rounds += 1
+        self._tokens += tokens
         self._attempted += drafted
         self._accepted += accepted
 
@@ -197,6 +199,8 @@ class Speculation:
             "enabled": self._config.enable_mtp,
             "requested_draft_tokens": self._config.mtp_num_draft_tokens if self._config.enable_mtp else 0,
             "effective_draft_tokens": self._config.mtp_num_draft_tokens if self.on else 0,
+            "rounds": self._rounds,
+            "tokens_per_round": self._tokens / self._rounds if self._rounds else 0.0,
             "attempted": self._attempted,
             "accepted": self._accepted,
             "rejected": self._attempted - self._accepted,

@@ -111,3 +111,14 @@ def test_requests_that_rule_it_out_are_not_read_along() -> None:
     assert not spec.reads_along(strict)
     spec.payoff.favourite = False
     assert not spec.reads_along(MLLMRequest())
+
+
+def test_tokens_per_round_are_counted_not_guessed() -> None:
+    spec = speculation(enable_mtp=True)
+    assert spec.snapshot()["tokens_per_round"] == 0.0
+    request = MLLMRequest()
+    for accepted, tokens in ((1, 2), (0, 1), (1, 2), (1, 1)):  # the last round met the end of the reply
+        spec.count(request, 1, accepted, tokens)
+    figures = spec.snapshot()
+    assert (figures["rounds"], figures["tokens_per_round"]) == (4, 1.5)
+    assert (figures["attempted"], figures["accepted"], figures["acceptance_rate"]) == (4, 3, 0.75)
