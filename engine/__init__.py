@@ -20,12 +20,15 @@ from engine.request import (
 )
 
 if TYPE_CHECKING:
+    from engine.forecast import Estimate, estimate
     from engine.messages import format_chat
     from engine.models.loader import load_model, load_model_sync
     from engine.scheduler import MLLMScheduler
 
 _LAZY = {
     "MLLMScheduler": "engine.scheduler",
+    "Estimate": "engine.forecast",
+    "estimate": "engine.forecast",
     "format_chat": "engine.messages",
     "load_model": "engine.models.loader",
     "load_model_sync": "engine.models.loader",
@@ -33,6 +36,7 @@ _LAZY = {
 
 __all__ = [
     "EngineError",
+    "Estimate",
     "MLLMRequest",
     "MLLMScheduler",
     "MLLMSchedulerConfig",
@@ -47,6 +51,7 @@ __all__ = [
     "RequestStatus",
     "SamplingParams",
     "close",
+    "estimate",
     "format_chat",
     "load_model",
     "load_model_sync",

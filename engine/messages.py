@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
-from engine.errors import RequestRejected
+from engine.errors import MediaError, RequestRejected
+from engine.media.signature import Signature, sniff
+from engine.media.source import locate
 
 Message = Mapping[str, Any]
 MediaKind = Literal["image", "video", "audio"]
 
-_KEYS: dict[MediaKind, tuple[str, ...]] = {
+_KEYS: dict[str, tuple[str, ...]] = {
     "image": ("image", "image_url", "input_image"),
     "video": ("video", "video_url", "input_video"),
     "audio": ("audio", "audio_url", "input_audio"),
 }
-_KINDS: dict[str, MediaKind] = {key: kind for kind, keys in _KEYS.items() for key in keys}
+_KINDS: dict[str, MediaKind] = {key: cast("MediaKind", kind) for kind, keys in _KEYS.items() for key in keys}
 NOUNS: dict[MediaKind, str] = {"image": "picture", "video": "clip", "audio": "sound"}
 _GUARD = re.compile("\ue000([0-9]+)\ue001")
 
@@ -38,6 +41,14 @@ class MediaSource:
     fps: float | None = None
     start: float | None = None
     end: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """One page of a document as a picture source; ``label`` such as ``page 3`` is told to the model."""
+
+    label: str
+    picture: Any
 
 
 def format_chat(
@@ -105,32 +116,96 @@ def _plain_part(part: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def media_of(messages: Sequence[Message]) -> list[MediaSource]:
-    """The pictures, clips and sounds inside messages, in reading order.
+    """The pictures, clips and sounds inside messages, in reading order; documents must have been spread out before.
 
     Raises:
         RequestRejected: a part is of an unknown type or holds nothing.
     """
     found = []
-    for message in messages:
-        content = message["content"]
-        for part in () if isinstance(content, str) else content:
-            kind = _KINDS.get(part["type"])
-            if kind is not None:
-                found.append(_media_source(kind, part))
-            elif part["type"] != "text":
-                raise RequestRejected(
-                    f"Parts of type “{part['type']}” are not supported. Use text, image, video, audio and pdf parts."
-                )
+    for part in _parts(messages):
+        kind = _KINDS.get(part["type"])
+        if kind is not None:
+            found.append(MediaSource(kind, _source(part, kind), part.get("fps"), part.get("start"), part.get("end")))
+        elif part["type"] != "text":
+            raise RequestRejected(
+                f"Parts of type “{part['type']}” are not supported. Use text, image, video, audio and pdf parts."
+            )
     return found
 
 
-def _media_source(kind: MediaKind, part: Mapping[str, Any]) -> MediaSource:
-    source = next((part[key] for key in _KEYS[kind] if key in part), None)
+def kinds_of(messages: Sequence[Message]) -> set[MediaKind]:
+    """The kinds of media that a model must take for these messages; a document is read as pictures."""
+    kinds: dict[str, MediaKind] = {**_KINDS, "pdf": "image"}
+    return {kinds[part["type"]] for part in _parts(messages) if part["type"] in kinds}
+
+
+def with_pages(messages: Sequence[Message], pages: Callable[[Any, range | None], list[Page]]) -> list[Message]:
+    """Messages in which each document is a row of page pictures, each after its label.
+
+    Args:
+        messages: with ``{"type": "pdf", "pdf": source, "pages": [first, last]}`` parts, pages counted from 1 and all
+            of them if left out; a picture part whose source is a PDF file is one, too.
+        pages: gives the chosen pages (counted from 0) of a document.
+
+    Raises:
+        MediaError: a document cannot be read.
+        RequestRejected: the pages are no range.
+    """
+    return [
+        message
+        if isinstance(message["content"], str)
+        else {**message, "content": [one for part in message["content"] for one in _spread(part, pages)]}
+        for message in messages
+    ]
+
+
+def _spread(part: Mapping[str, Any], pages: Callable[[Any, range | None], list[Page]]) -> list[Mapping[str, Any]]:
+    if part["type"] == "pdf":
+        found = pages(_source(part, "pdf"), _page_range(part.get("pages")))
+    elif _KINDS.get(part["type"]) == "image" and is_document(_source(part, "image")):
+        found = pages(_source(part, "image"), None)
+    else:
+        return [part]
+    return [
+        one
+        for page in found
+        for one in ({"type": "text", "text": f"{page.label}\n"}, {"type": "image", "image": page.picture})
+    ]
+
+
+def _page_range(pages: Any) -> range | None:
+    if pages is None:
+        return None
+    first, last = (pages, pages) if isinstance(pages, int) else pages
+    if not 1 <= first <= last:
+        raise RequestRejected(f"Pages {first} to {last} are no range. Give the first page, then the last, from 1 on.")
+    return range(first - 1, last)
+
+
+def is_document(source: Any) -> bool:
+    """Whether a source holds a PDF document; False for what cannot be opened, so that its reader says why."""
+    if not isinstance(source, (str, bytes, os.PathLike)):
+        return False
+    try:
+        return sniff(locate(source).head()) is Signature.PDF
+    except MediaError:
+        return False
+
+
+def _parts(messages: Sequence[Message]) -> Iterator[Mapping[str, Any]]:
+    for message in messages:
+        if not isinstance(message["content"], str):
+            yield from message["content"]
+
+
+def _source(part: Mapping[str, Any], kind: MediaKind | Literal["pdf"]) -> Any:
+    source = next((part[key] for key in (*_KEYS.get(kind, ()), "pdf") if key in part), None)
     if isinstance(source, Mapping):
         source = source.get("url", source.get("data"))
     if source is None:
-        raise RequestRejected(f"A part of type “{kind}” holds no {NOUNS[kind]}. Give it as path, bytes or data URL.")
-    return MediaSource(kind, source, part.get("fps"), part.get("start"), part.get("end"))
+        noun = "document" if kind == "pdf" else NOUNS[kind]
+        raise RequestRejected(f"A part of type “{kind}” holds no {noun}. Give it as path, bytes or data URL.")
+    return source
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 from typing import Any, Protocol, cast
 
@@ -12,8 +12,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.errors import RequestRejected
-from engine.messages import NOUNS, Guarded, MediaKind, MediaSource, Message, format_chat, media_of, render
-from engine.reader import MediaModel, Placed, Reader
+from engine.messages import (
+    NOUNS,
+    Guarded,
+    MediaKind,
+    MediaSource,
+    Message,
+    format_chat,
+    is_document,
+    kinds_of,
+    media_of,
+    render,
+    with_pages,
+)
+from engine.reader import MediaModel, MediaReader, Placed, Reader
 
 __all__ = ["MediaItem", "PreparedPrompt", "PromptModel", "format_chat", "prepare_messages", "prepare_prompt"]
 
@@ -82,14 +94,14 @@ class PromptModel(MediaModel, Protocol):
 
 
 def prepare_messages(
-    model: PromptModel, messages: Sequence[Message], reader: Reader | None = None, **template_options: Any
+    model: PromptModel, messages: Sequence[Message], reader: MediaReader | None = None, **template_options: Any
 ) -> PreparedPrompt:
     """Prepare a conversation; special tokens typed by a person stay plain text.
 
     Args:
         model: the port to it.
         messages: in the usual content-part form, media inline.
-        reader: how to read clips; None takes its defaults.
+        reader: what reads the media; None takes its defaults.
         template_options: for the chat template.
 
     Raises:
@@ -97,8 +109,9 @@ def prepare_messages(
         RequestRejected: the messages cannot be rendered, or hold what the model does not take.
     """
     reader = reader or Reader()
+    _check_takes(model, kinds_of(messages))
+    messages = with_pages(messages, reader.pages)
     sources = media_of(messages)
-    _check_takes(model, sources)
     guarded = render(model.processor, messages, **template_options)
     return assemble(model, guarded, [reader.place(model, source) for source in sources])
 
@@ -109,7 +122,7 @@ def prepare_prompt(
     images: Sequence[Any] = (),
     videos: Sequence[Any] = (),
     audio: Sequence[Any] = (),
-    reader: Reader | None = None,
+    reader: MediaReader | None = None,
 ) -> PreparedPrompt:
     """Prepare a rendered prompt whose placeholders stand for the media, in order within each kind.
 
@@ -120,8 +133,10 @@ def prepare_prompt(
     """
     reader = reader or Reader()
     given: tuple[tuple[MediaKind, Sequence[Any]], ...] = (("image", images), ("video", videos), ("audio", audio))
+    _check_takes(model, {kind for kind, found in given if found})
+    images = [one for source in images for one in _pictures(source, reader)]
+    given = (("image", images), *given[1:])
     sources = [MediaSource(kind, source) for kind, found in given for source in found]
-    _check_takes(model, sources)
     return assemble(model, Guarded((prompt,), ()), [reader.place(model, source) for source in sources])
 
 
@@ -132,10 +147,14 @@ _REFUSALS: dict[MediaKind, str] = {
 }
 
 
-def _check_takes(model: PromptModel, sources: Sequence[MediaSource]) -> None:
+def _check_takes(model: PromptModel, kinds: Set[MediaKind]) -> None:
     for kind, sentence in _REFUSALS.items():
-        if kind not in model.takes and any(source.kind == kind for source in sources):
+        if kind in kinds and kind not in model.takes:
             raise RequestRejected(sentence)
+
+
+def _pictures(source: Any, reader: MediaReader) -> list[Any]:
+    return [page.picture for page in reader.pages(source, None)] if is_document(source) else [source]
 
 
 def assemble(model: PromptModel, text: Guarded, placed: Sequence[Placed]) -> PreparedPrompt:

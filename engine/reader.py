@@ -9,10 +9,13 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.errors import MediaError
+from engine.media.audio import DEFAULT_MAX_SECONDS, read_audio
+from engine.media.document import read_pdf
 from engine.media.fingerprint import fingerprint
 from engine.media.image import Picture, read_image
 from engine.media.video import read_video
-from engine.messages import MediaKind, MediaSource
+from engine.messages import MediaKind, MediaSource, Page
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,10 +70,12 @@ class MediaModel(Protocol):
     Attributes:
         geometry: names the processor's settings; part of every cache key.
         max_frames: most frames the model takes of one clip; None: no limit of its own.
+        max_sound_s: longest sound it hears, in seconds; None: no limit of its own.
     """
 
     geometry: str
     max_frames: int | None
+    max_sound_s: float | None
 
     def lay_out(self, shape: MediaShape) -> Layout:
         """Tokens and grid for media of this shape; exact, without touching pixels."""
@@ -85,9 +90,19 @@ class MediaModel(Protocol):
         """
 
 
+class MediaReader(Protocol):
+    """Turns sources into laid-out media: ``Reader`` reads them, ``engine.forecast.Ruler`` only measures them."""
+
+    def place(self, model: MediaModel, source: MediaSource) -> Placed:
+        """Lay one source out for the model."""
+
+    def pages(self, document: Any, pages: range | None) -> list[Page]:
+        """Pages of a PDF document as picture sources."""
+
+
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """Reads pictures, clips and sounds for a model.
+    """Reads pictures, clips, sounds and documents for a model; NumPy, Pillow, PyAV and PDFium only.
 
     Attributes:
         fps: frames sampled per second of a clip that asks for no other rate.
@@ -100,29 +115,40 @@ class Reader:
     should_stop: Callable[[], bool] | None = None
 
     def place(self, model: MediaModel, source: MediaSource) -> Placed:
-        """Read one source and cut it for the model; NumPy, Pillow and PyAV only.
+        """Read one source and cut it for the model.
 
         Raises:
             MediaError: it cannot be read.
+            MediaCancelled: ``should_stop`` returned True.
         """
-        return _PLACERS[source.kind](self, model, source)
+        match source.kind:
+            case "image":
+                return self._picture(model, source)
+            case "video":
+                return self._clip(model, source)
+            case "audio":
+                return self._sound(model, source)
 
-    def frames_for(self, model: MediaModel) -> int:
-        """Most frames of one clip for this model."""
-        return min(self.max_frames, model.max_frames or self.max_frames)
+    def pages(self, document: Any, pages: range | None) -> list[Page]:
+        """Draw pages of a PDF document.
 
-    def _place_picture(self, model: MediaModel, source: MediaSource) -> Placed:
+        Raises:
+            MediaError: it cannot be read, or has none of the pages.
+        """
+        return [Page(picture.name.rpartition(", ")[2], picture) for picture in read_pdf(document, pages=pages)]
+
+    def _picture(self, model: MediaModel, source: MediaSource) -> Placed:
         picture = source.source if isinstance(source.source, Picture) else read_image(source.source)
         height, width, _ = picture.pixels.shape
         layout = model.lay_out(MediaShape("image", width, height))
         patches, mask = model.cut("image", picture.pixels)
         return Placed("image", layout, fingerprint(picture.pixels, model.geometry), patches, mask)
 
-    def _place_clip(self, model: MediaModel, source: MediaSource) -> Placed:
+    def _clip(self, model: MediaModel, source: MediaSource) -> Placed:
         clip = read_video(
             source.source,
             fps=source.fps or self.fps,
-            max_frames=self.frames_for(model),
+            max_frames=frame_limit(model, self.max_frames),
             start=source.start,
             end=source.end,
             should_stop=self.should_stop,
@@ -134,8 +160,25 @@ class Reader:
         times = "/".join(f"{time:.2f}" for time in clip.timestamps)
         return Placed("video", layout, clip.fingerprint(f"{model.geometry}|{times}"), patches, mask)
 
+    def _sound(self, model: MediaModel, source: MediaSource) -> Placed:
+        limit = model.max_sound_s or DEFAULT_MAX_SECONDS
+        sound = read_audio(source.source, max_seconds=limit + 1, should_stop=self.should_stop)
+        check_sound(sound.name, sound.duration, limit)
+        layout = model.lay_out(MediaShape("audio", samples=sound.samples.size))
+        patches, mask = model.cut("audio", sound.samples)
+        return Placed("audio", layout, sound.fingerprint(model.geometry), patches, mask)
 
-_PLACERS: dict[MediaKind, Callable[[Reader, MediaModel, MediaSource], Placed]] = {
-    "image": Reader._place_picture,  # noqa: SLF001 - the class's own table
-    "video": Reader._place_clip,  # noqa: SLF001
-}
+
+def frame_limit(model: MediaModel, configured: int) -> int:
+    """Most frames of one clip: the configured number, or the model's own where that is less."""
+    return min(configured, model.max_frames or configured)
+
+
+def check_sound(name: str, seconds: float, limit: float) -> None:
+    """Refuse a sound that the model could not hear to its end.
+
+    Raises:
+        MediaError: it is longer than ``limit`` seconds.
+    """
+    if seconds > limit:
+        raise MediaError(f"{name} is longer than the {limit:.0f} s of sound that this model hears. Add a shorter part.")

@@ -17,6 +17,7 @@ from engine.batch import Prefill, Row
 from engine.caches import Caches
 from engine.config import MLLMSchedulerConfig
 from engine.errors import EngineError, OutOfMemory, RequestRejected
+from engine.forecast import Estimate, Ruler, forecast
 from engine.intake import Intake
 from engine.memory import Activations, Machine, Pricing, Verdict, judge, never_fits
 from engine.models.families import open_port
@@ -305,7 +306,9 @@ class MLLMScheduler:
     def _measure(self) -> None:
         """Unit: learn what this model's caches cost; also warms the kernels up."""
         prefill, vision = (Activations(guess) for guess in self.port.guesses)
-        self.pricing = Pricing(self.port.measure(), self.config.prefill_step_size, prefill, vision)
+        self.pricing = Pricing(
+            self.port.cache_cost or self.port.measure(), self.config.prefill_step_size, prefill, vision
+        )
 
     def _hand_over(self, pairs: Pairs) -> None:
         """Pass a step's tokens from the pump to the loop while the unit goes on."""
@@ -572,6 +575,15 @@ class MLLMScheduler:
         if request_id in self.running:
             return self.batch.phase(request_id)
         return (Phase.PREPARING if self.intake.started(request_id) else Phase.QUEUED), 0.0, ""
+
+    def estimate(self, messages: Sequence[Mapping[str, Any]], **template_options: Any) -> Estimate:
+        """What a conversation would cost, without running the model; see ``engine.estimate``."""
+        ruler = Ruler(self.config.default_video_fps, self.config.max_video_frames)
+        if self.pricing is None:
+            self._device.run_here(self._measure)
+        assert self.pricing is not None
+        per_patch = self.pricing.vision.bytes(1)
+        return forecast(self.port, messages, self.pricing.cache, per_patch, ruler, **template_options)
 
     def memory(self) -> dict[str, int]:
         """Bytes of device memory: ``active``, ``cache``, ``peak`` and ``limit`` (0: the backend names none)."""

@@ -78,6 +78,12 @@ def probe_pdf(source: Source, *, name: str | None = None) -> DocumentInfo:
         return DocumentInfo(len(document), sizes)
 
 
+def drawn_size(points: tuple[float, float], max_pixels: int = DEFAULT_MAX_PIXELS) -> tuple[int, int]:
+    """Return (width, height) in pixels of a page of this size once `read_pdf` has drawn it."""
+    scale = min(_DOTS_PER_INCH / _POINTS_PER_INCH, _scale_to_fit(*points, max_pixels))
+    return math.ceil(points[0] * scale), math.ceil(points[1] * scale)
+
+
 @contextmanager
 def _open(source: Source, name: str | None) -> Iterator[tuple[pdfium.PdfDocument, str]]:
     """Hold PDFium's lock while a document is open; turn its errors into sentences."""

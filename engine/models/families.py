@@ -10,7 +10,7 @@ from engine.errors import ModelLoadError
 from engine.models.port import Port
 from engine.models.qwen_vl import EarlierQwenPort, QwenPort
 
-_FAMILIES: dict[str, type[Port]] = {
+FAMILIES: dict[str, type[Port]] = {
     "qwen3_5": QwenPort,
     "qwen3_5_moe": QwenPort,
     "qwen3_vl": QwenPort,
@@ -21,12 +21,16 @@ _FAMILIES: dict[str, type[Port]] = {
 
 
 def open_port(model: nn.Module, processor: Any) -> Port:
-    """The port to a loaded model.
+    """The port to a loaded model; the processor remembers it, for callers who hold nothing else.
 
     Raises:
         ModelLoadError: the model's family is not supported.
     """
-    family = _FAMILIES.get(model.config.model_type)
+    port = getattr(processor, "port", None)
+    if isinstance(port, Port) and port.model is model:
+        return port
+    family = FAMILIES.get(model.config.model_type)
     if family is None:
         raise ModelLoadError(f"Models of type “{model.config.model_type}” are not supported yet. Choose another model.")
-    return family(model, processor)
+    port = processor.port = family(model, processor)
+    return port

@@ -79,6 +79,7 @@ class Loading:
             yield "Loading weights", partial(_evaluate, arrays)
             self.fraction = 0.3 + 0.65 * (number + 1) / len(slices)
         self._weights.clear()
+        yield "Measuring the model", self._measure
 
     def _import(self) -> None:
         # Inside a unit: module constants made at import belong to the stream they are made on.
@@ -108,6 +109,11 @@ class Loading:
             # MLX's CPU backend is many times slower with bfloat16 than with float32.
             self.model.set_dtype(mx.float32)
         self._weights = [array for _, array in list(tree_flatten(self.model.parameters()))]
+
+    def _measure(self) -> None:
+        from engine.models.families import open_port
+
+        open_port(self.model, self.processor).measure()
 
 
 def _evaluate(arrays: list[Any]) -> None:

@@ -48,8 +48,10 @@ class Port:
         vocab_size: width of the logits.
         context_limit: most tokens of one conversation.
         stop_ids: tokens that end an answer.
+        cache_cost: how a conversation's caches grow; None before ``measure``.
         guesses: transient bytes per prompt token and per patch, before any was measured.
         max_frames: most frames of one clip; None: no limit of the model's own.
+        max_sound_s: longest sound, in seconds; None: no limit of the model's own.
         merge_size: patches per token along each side, for models with three-dimensional positions.
     """
 
@@ -66,7 +68,9 @@ class Port:
         self.markers: dict[MediaKind, str] = {}
         self.geometry = ""
         self.max_frames: int | None = None
+        self.max_sound_s: float | None = None
         self.merge_size = 1
+        self.cache_cost: CacheCost | None = None
         self.guesses = _activation_guesses(model.config)
         self.vocab_size: int = _text_config(model.config).vocab_size
         self.context_limit: int = _text_config(model.config).max_position_embeddings
@@ -96,7 +100,8 @@ class Port:
         """Unit: run one token through fresh caches and read off how each layer's cache grows."""
         cache = self.make_cache()
         mx.eval(self.prefill(Chunk([0], np.zeros((3, 1), np.int32) if self.uses_mrope else None), cache))
-        return CacheCost(tuple(_layer_cost(layer) for layer in cache))
+        self.cache_cost = CacheCost(tuple(_layer_cost(layer) for layer in cache))
+        return self.cache_cost
 
     def encode(self, item: MediaItem) -> Encoding:
         """Start the encoding of a piece of media; graphs are built by ``advance``."""

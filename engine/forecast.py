@@ -1,0 +1,174 @@
+"""What a conversation would cost, told without running the model or decoding its media."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from PIL import Image
+
+from engine.errors import RequestRejected
+from engine.media.audio import DEFAULT_MAX_SECONDS, DEFAULT_RATE, probe_audio, read_audio
+from engine.media.document import DEFAULT_MAX_PAGES, drawn_size, probe_pdf
+from engine.media.image import DEFAULT_MAX_PIXELS, Picture
+from engine.media.pixels import fit_size, orientation
+from engine.media.raster import open_raster
+from engine.media.sampling import MIN_FRAMES, frame_times
+from engine.media.source import locate
+from engine.media.video import DEFAULT_MAX_PIXELS as FRAME_PIXELS
+from engine.media.video import VideoInfo, probe_video
+from engine.memory import CacheCost
+from engine.messages import MediaSource, Message, Page
+from engine.prompt import PreparedPrompt, PromptModel, prepare_messages
+from engine.reader import MediaModel, MediaShape, Placed, check_sound, frame_limit
+
+_NO_PATCHES = np.empty(0, np.float32)
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """What a conversation would cost.
+
+    Attributes:
+        prompt_tokens: of the whole conversation, media included.
+        media_tokens: of its pictures, clips and sounds.
+        frames: sampled from its clips.
+        kv_bytes: what its tokens occupy in the caches.
+        vision_peak_bytes: activations of its largest piece of media, for a moment.
+    """
+
+    prompt_tokens: int
+    media_tokens: int
+    frames: int
+    kv_bytes: int
+    vision_peak_bytes: int
+
+
+def estimate(processor: Any, messages: Sequence[Message], **template_options: Any) -> Estimate:
+    """Tell what a conversation would cost with a loaded model.
+
+    Token counts are those of the real request; clips of uneven frame rate may differ by a few frames.
+
+    Args:
+        processor: what ``load_model`` returned.
+        messages: as for ``add_request``.
+        template_options: for the chat template.
+
+    Raises:
+        MediaError: a source cannot be opened.
+        RequestRejected: the messages would be refused, or no model was loaded with this processor.
+    """
+    port = getattr(processor, "port", None)
+    if port is None or port.cache_cost is None:
+        raise RequestRejected("No model is loaded for this processor. Load it with engine.load_model first.")
+    return forecast(port, messages, port.cache_cost, port.guesses[1], **template_options)
+
+
+def forecast(
+    model: PromptModel,
+    messages: Sequence[Message],
+    cost: CacheCost,
+    vision_bytes: float,
+    ruler: Ruler | None = None,
+    **template_options: Any,
+) -> Estimate:
+    """The estimate for one model.
+
+    Args:
+        model: the port to it.
+        messages: as for ``add_request``.
+        cost: how its caches grow.
+        vision_bytes: transient bytes per patch in its tower.
+        ruler: how clips are sampled; None takes its defaults.
+        template_options: for the chat template.
+    """
+    ruler = ruler or Ruler()
+    prompt = prepare_messages(model, messages, ruler, **template_options)
+    return Estimate(
+        prompt_tokens=len(prompt.ids),
+        media_tokens=sum(item.tokens for item in prompt.media),
+        frames=ruler.frames,
+        kv_bytes=_kv_bytes(cost, prompt),
+        vision_peak_bytes=round(max((item.at_once for item in prompt.media), default=0) * vision_bytes),
+    )
+
+
+def _kv_bytes(cost: CacheCost, prompt: PreparedPrompt) -> int:
+    tokens = len(prompt.ids)
+    return round(sum(layer.fixed + layer.per_token * min(tokens, layer.window or tokens) for layer in cost.layers))
+
+
+@dataclass(slots=True)
+class Ruler:
+    """Measures media from headers; a ``MediaReader`` whose items hold no pixels.
+
+    Attributes:
+        fps: frames sampled per second of a clip that asks for no other rate.
+        max_frames: most frames of one clip.
+        frames: frames of all clips measured so far.
+    """
+
+    fps: float = 2.0
+    max_frames: int = 128
+    frames: int = 0
+
+    def place(self, model: MediaModel, source: MediaSource) -> Placed:
+        """Lay one source out by its shape alone."""
+        shape = {"image": self._picture, "video": self._clip, "audio": self._sound}[source.kind](model, source)
+        return Placed(source.kind, model.lay_out(shape), "", _NO_PATCHES)
+
+    def pages(self, document: Any, pages: range | None) -> list[Page]:
+        """Sizes of the pages that would be drawn."""
+        sizes = probe_pdf(document).sizes
+        numbers = [number for number in (pages or range(len(sizes))) if 0 <= number < len(sizes)]
+        return [Page(f"page {number + 1}", drawn_size(sizes[number])) for number in numbers[:DEFAULT_MAX_PAGES]]
+
+    def _picture(self, model: MediaModel, source: MediaSource) -> MediaShape:
+        del model
+        width, height = _picture_size(source.source)
+        return MediaShape("image", width, height)
+
+    def _clip(self, model: MediaModel, source: MediaSource) -> MediaShape:
+        info = probe_video(source.source)
+        most = frame_limit(model, self.max_frames)
+        wanted = frame_times(info.duration, source.fps or self.fps, most, source.start, source.end)
+        times = _shown(info, wanted)
+        self.frames += len(times)
+        width, height = fit_size(*info.size, FRAME_PIXELS)
+        return MediaShape("video", width, height, times=times)
+
+    def _sound(self, model: MediaModel, source: MediaSource) -> MediaShape:
+        limit = model.max_sound_s or DEFAULT_MAX_SECONDS
+        seconds = probe_audio(source.source).duration
+        if seconds is None:  # the file does not say; only decoding tells
+            seconds = read_audio(source.source, max_seconds=limit + 1).duration
+        check_sound("This sound", seconds, limit)
+        return MediaShape("audio", samples=round(seconds * DEFAULT_RATE))
+
+
+def _shown(info: VideoInfo, wanted: Sequence[float]) -> tuple[float, ...]:
+    """Times of the frames on screen at the wanted times, each once, as an even frame rate has them."""
+    last = info.frames_estimate - 1
+    numbers = sorted({min(int(time * info.fps + 1e-6), last) for time in wanted})
+    times = tuple(number / info.fps for number in numbers)
+    return times * MIN_FRAMES if len(times) < MIN_FRAMES else times
+
+
+def _picture_size(source: Any) -> tuple[int, int]:
+    """(width, height) of a picture once it is read."""
+    if isinstance(source, tuple):  # a page, measured already
+        return source[0], source[1]
+    if isinstance(source, Picture):
+        return source.pixels.shape[1], source.pixels.shape[0]
+    if isinstance(source, Image.Image):
+        return _upright(source)
+    located = locate(source)
+    with located.open() as stream:
+        return _upright(open_raster(stream, located.name, DEFAULT_MAX_PIXELS).image)
+
+
+def _upright(image: Image.Image) -> tuple[int, int]:
+    width, height = fit_size(*image.size, DEFAULT_MAX_PIXELS)
+    return (height, width) if orientation(image) >= 5 else (width, height)

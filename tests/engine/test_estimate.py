@@ -1,0 +1,107 @@
+"""What a message is said to cost before it is sent equals what it costs."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import Any
+
+import mlx.core as mx
+import numpy as np
+import pytest
+from PIL import Image
+
+import engine
+from engine import device
+from engine.errors import RequestRejected
+from engine.forecast import Ruler
+from engine.messages import MediaSource
+from engine.models.families import open_port
+from engine.models.port import Chunk
+from engine.prompt import prepare_messages
+from engine.reader import Reader
+from tests.engine import tiny
+from tests.engine.clips import blobs, clip
+from tests.engine.documents import pdf
+
+
+def _ask(*parts: dict[str, Any]) -> list[dict[str, Any]]:
+    return [{"role": "user", "content": [*parts, {"type": "text", "text": "What is this?"}]}]
+
+
+def _turned(exif_turn: int) -> bytes:
+    picture, buffer = tiny.picture(240, 160, 1), io.BytesIO()
+    exif = Image.Exif()
+    exif[0x0112] = exif_turn
+    picture.save(buffer, "JPEG", exif=exif)
+    return buffer.getvalue()
+
+
+def _media() -> list[dict[str, Any]]:
+    return [
+        {"type": "image", "image": tiny.picture(300, 200, 1)},
+        {"type": "image", "image": _turned(6)},
+        {"type": "image", "image": tiny.picture(7, 900, 3)},
+        {"type": "video", "video": clip(blobs(9))},
+        {"type": "video", "video": clip(blobs(12, 96, 64), fps=4), "fps": 1.5, "start": 0.5},
+        {"type": "video", "video": clip(blobs(1))},
+        {"type": "pdf", "pdf": pdf(4), "pages": [2, 3]},
+    ]
+
+
+@pytest.mark.parametrize("part", _media(), ids=lambda part: part["type"])
+def test_tokens_and_frames_equal_the_real_ones(pocket: Any, part: dict[str, Any]) -> None:
+    _, processor = pocket
+    told = engine.estimate(processor, _ask(part))
+    real = prepare_messages(open_port(*pocket), _ask(part))
+    assert told.prompt_tokens == len(real.ids)
+    assert told.media_tokens == sum(item.tokens for item in real.media) > 0
+    clips = [item for item in real.media if item.kind == "video"]
+    assert bool(told.frames) == bool(clips)
+    assert all(told.frames in (2 * item.grid[0], 2 * item.grid[0] - 1) for item in clips)
+    assert told.vision_peak_bytes > 0
+
+
+def test_a_running_scheduler_tells_the_same_and_the_request_confirms_it(pocket: Any, make: Any) -> None:
+    scheduler = make(pocket, max_video_frames=4)
+    messages = _ask(*_media()[:1], {"type": "video", "video": clip(blobs(9))})
+    told = scheduler.estimate(messages)
+    assert told.frames == 4
+    request = scheduler.add_request(messages=messages, max_tokens=1)
+    while scheduler.has_requests():
+        scheduler.step()
+    assert scheduler.get_request(request).error is None
+    assert scheduler.get_request(request).num_prompt_tokens == told.prompt_tokens
+
+
+def test_cache_bytes_equal_those_of_real_caches(pocket: Any) -> None:
+    port = open_port(*pocket)
+    messages = _ask()
+    told = engine.estimate(port.processor, messages).kv_bytes
+    ids = prepare_messages(port, messages).ids
+
+    def real() -> int:
+        cache = port.make_cache()
+        positions = np.broadcast_to(np.arange(len(ids), dtype=np.int32), (3, len(ids)))
+        arrays = port.prefill(Chunk(ids, positions), cache)
+        mx.eval(arrays)
+        return sum(array.nbytes for array in arrays)
+
+    assert told == device.home().run_here(real)
+
+
+def test_nothing_is_decoded_for_an_estimate(tmp_path: Path) -> None:
+    port = open_port(*tiny.dense())
+    whole, cut = tmp_path / "whole.png", tmp_path / "cut.png"
+    tiny.picture(640, 480, 1).save(whole)
+    cut.write_bytes(whole.read_bytes()[:2000])
+    shapes = [Ruler().place(port, MediaSource("image", file)).layout for file in (whole, cut)]
+    assert shapes[0] == shapes[1] == Reader().place(port, MediaSource("image", whole)).layout
+
+
+def test_without_a_loaded_model_there_is_no_estimate() -> None:
+    class Bare:
+        pass
+
+    with pytest.raises(RequestRejected, match="No model is loaded"):
+        engine.estimate(Bare(), _ask())
