@@ -73,7 +73,7 @@ def format_chat(
         # Exactly what the answer was begun with: templates write a past answer in other words, and its end as well.
         return _begun(format_chat(processor, messages[:-1], **template_options), _plain(messages[-1]))
     # The tokenizer's own method: some processors override it with one that loads the media it finds.
-    renderer = processor.tokenizer
+    renderer = tokenizer_of(processor)
     template = getattr(processor, "chat_template", None) or getattr(renderer, "chat_template", None)
     try:
         text = renderer.apply_chat_template(
@@ -95,6 +95,11 @@ def _begun(prompt: str, answer: Message) -> str:
     if not prompt.rstrip().endswith("<think>"):
         return prompt + words
     return f"{prompt}{thoughts}\n</think>\n\n{words}" if words else prompt + thoughts
+
+
+def tokenizer_of(processor: Any) -> Any:
+    """A processor's tokenizer; models that only read text have nothing else."""
+    return getattr(processor, "tokenizer", processor)
 
 
 def _plain(message: Message) -> dict[str, Any]:
@@ -227,7 +232,7 @@ def render(processor: Any, messages: Sequence[Message], **template_options: Any)
     Raises:
         RequestRejected: the template refuses these messages.
     """
-    specials = _special_pattern(processor.tokenizer)
+    specials = _special_pattern(tokenizer_of(processor))
     typed: list[str] = []
     text = format_chat(processor, [_guard(m, specials, typed) for m in messages], **template_options)
     cut = _GUARD.split(text)

@@ -21,6 +21,14 @@ FAMILIES: dict[str, frozenset[MediaKind]] = {
     "qwen3_vl_moe": _MOVING,
     "qwen2_vl": _MOVING,
     "qwen2_5_vl": _MOVING,
+    "gemma3": _PICTURES,
+    "gemma4": _MOVING | {"audio"},
+    "gemma3_text": _TEXT,
+    "gemma4_text": _TEXT,
+    "llama": _TEXT,
+    "qwen2": _TEXT,
+    "qwen3": _TEXT,
+    "qwen3_moe": _TEXT,
 }
 """Supported families by the ``model_type`` of config.json, and what each takes."""
 

@@ -7,6 +7,7 @@ from typing import Any
 import mlx.nn as nn
 
 from engine.errors import ModelLoadError
+from engine.models.gemma import Gemma3Port, Gemma4Port
 from engine.models.port import Port
 from engine.models.qwen_vl import EarlierQwenPort, QwenPort
 
@@ -17,6 +18,14 @@ FAMILIES: dict[str, type[Port]] = {
     "qwen3_vl_moe": QwenPort,
     "qwen2_vl": EarlierQwenPort,
     "qwen2_5_vl": EarlierQwenPort,
+    "gemma3": Gemma3Port,
+    "gemma4": Gemma4Port,
+    "gemma3_text": Port,
+    "gemma4_text": Port,
+    "llama": Port,
+    "qwen2": Port,
+    "qwen3": Port,
+    "qwen3_moe": Port,
 }
 
 

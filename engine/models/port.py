@@ -15,7 +15,7 @@ from mlx_vlm.models.cache import make_prompt_cache
 from numpy.typing import NDArray
 
 from engine.memory import CacheCost, LayerCost
-from engine.messages import MediaKind
+from engine.messages import MediaKind, tokenizer_of
 from engine.models.encoding import Encoding, Features
 from engine.prompt import MediaItem
 from engine.reader import Layout, MediaShape
@@ -62,7 +62,7 @@ class Port:
     def __init__(self, model: nn.Module, processor: Any) -> None:
         self.model, self.processor = model, processor
         self._lm = model.language_model
-        self.tokenizer = getattr(processor, "tokenizer", processor)
+        self.tokenizer = tokenizer_of(processor)
         self.takes: frozenset[MediaKind] = frozenset()
         self.pads: dict[MediaKind, int] = {}
         self.markers: dict[MediaKind, str] = {}
@@ -199,10 +199,11 @@ def _text_config(config: Any) -> Any:
 
 
 def _activation_guesses(config: Any) -> tuple[float, float]:
-    """A few float32 copies of the widths."""
+    """A few float32 copies of the widths; four times the hidden one inside blocks whose config names no other."""
 
     def guess(part: Any) -> float:
-        return float(4 * (6 * part.hidden_size + 3 * part.intermediate_size))
+        hidden = getattr(part, "embed_dim", None) or part.hidden_size
+        return float(4 * (6 * hidden + 3 * (getattr(part, "intermediate_size", None) or 4 * hidden)))
 
     text, vision = _text_config(config), getattr(config, "vision_config", None)
     return guess(text), 0.0 if vision is None else guess(vision)
