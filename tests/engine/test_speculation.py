@@ -114,7 +114,7 @@ def test_requests_that_rule_it_out_are_not_read_along() -> None:
 
 
 def test_tokens_per_round_are_counted_not_guessed() -> None:
-    spec = speculation(enable_mtp=True)
+    spec = speculation()
     assert spec.snapshot()["tokens_per_round"] == 0.0
     request = MLLMRequest()
     for accepted, tokens in ((1, 2), (0, 1), (1, 2), (1, 1)):  # the last round met the end of the reply
