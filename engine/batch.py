@@ -5,6 +5,8 @@ Everything here that touches arrays runs inside a unit (``engine.device``); betw
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,9 +19,17 @@ from engine.logprobs import Logprobs
 from engine.memory import Demand
 from engine.models.port import Chunk, Encoding, Features, Port
 from engine.mtp import Draft, Head, Round, agreed, states, until_stop
+from engine.prefix_cache import PrefixCache
+from engine.prefix_key import Key, extended
+from engine.prefix_tree import Match
 from engine.prompt import MediaItem, PreparedPrompt
 from engine.request import MLLMRequest
 from engine.sampling import RowSampler, sample, sample_run
+
+log = logging.getLogger(__name__)
+
+MIN_STRETCH = 32
+"""Prompt tokens so few that computing them again is cheaper than stopping to store a state after them."""
 
 
 @dataclass(slots=True, eq=False)
@@ -33,6 +43,11 @@ class Row:
         gone: finished or aborted; the next unit drops it.
         draft: what multi-token prediction keeps for it while it is alone.
         logprobs: what was asked for about its tokens.
+        key: of the prompt, for the prefix cache.
+        points: prompt lengths at which its state is worth storing.
+        digest: of the prompt as rendered, for the history.
+        read: tokens that came back from the device; the request hears of them a moment later.
+        ended: the last one was a stop token, so no further step is for this row.
     """
 
     request: MLLMRequest
@@ -41,11 +56,16 @@ class Row:
     detokenizer: Detokenizer
     stop_ids: frozenset[int]
     limit: int
+    key: Key
+    points: tuple[int, ...] = ()
+    digest: bytes = b""
     dispatched: int = 0
     alone: bool = False
     gone: bool = False
     draft: Draft | None = None
     logprobs: Logprobs | None = None
+    read: list[int] = field(default_factory=list)
+    ended: bool = False
 
     @property
     def length(self) -> int:
@@ -68,13 +88,24 @@ class Row:
         if self.logprobs is not None:
             self.logprobs.read(count)
 
+    @property
+    def consumed_key(self) -> Key:
+        """Of exactly the tokens its caches have taken in while it decodes: all but the last one sampled."""
+        return extended(self.key, self.read)[: self.length - 1]
+
+    def take(self, tokens: Sequence[int]) -> None:
+        """Unit: note what came back; a stop token ends the row at once, before anything more is fed after it."""
+        self.read += tokens
+        self.ended = self.ended or not self.stop_ids.isdisjoint(tokens)
+
     def start_over(self) -> None:
         """Go back to what was emitted, to be prefilled again and then decode alone."""
         self.alone = True
         self.draft = None
         if self.logprobs is not None:
             self.logprobs.start_over()
-        self.dispatched = len(self.request.output_tokens)
+        self.read = list(self.request.output_tokens)
+        self.dispatched = len(self.read)
         self.sampler = self.sampler.resumed(self.request.output_tokens)
 
 
@@ -85,13 +116,15 @@ class Prefill:
     step the tokens already emitted are fed again as part of the prompt.
     """
 
-    def __init__(self, port: Port, row: Row) -> None:
+    def __init__(self, port: Port, row: Row, prefixes: PrefixCache, match: Match | None = None) -> None:
         self.row = row
-        self._port = port
+        self.match = match
+        self._port, self._prefixes = port, prefixes
         self._ids = (*row.prompt.ids, *row.request.output_tokens)
         self.target = len(self._ids) - 1
-        self.done = 0
-        self.cache: list[Any] = port.make_cache()
+        self.done = match.length if match else 0
+        self.cache: list[Any] = [] if match else port.make_cache()
+        self._points = self._worthwhile_points()
         self.encoding: Encoding | None = None
         self._features: dict[str, Features] = {}
 
@@ -99,6 +132,13 @@ class Prefill:
     def remaining(self) -> int:
         """Prompt tokens still to feed."""
         return self.target - self.done
+
+    @property
+    def stretch(self) -> int:
+        """Prompt tokens that may be fed in one piece: up to the next point at which the state is stored."""
+        if self.match is not None:
+            return 0
+        return min((point for point in self._points if point > self.done), default=self.target) - self.done
 
     @property
     def last_token(self) -> int:
@@ -132,6 +172,17 @@ class Prefill:
         self.supply(self.encoding.item, self.encoding.features)
         return True
 
+    def restore(self) -> None:
+        """Unit: take over the stored prefix; if that fails, the whole prompt is computed."""
+        match, self.match = self.match, None
+        assert match is not None
+        try:
+            self.cache = self._prefixes.restore(match)
+        except (RuntimeError, ValueError):
+            log.exception("A stored prefix of %d tokens could not be used", match.length)
+            self.cache, self.done = self._port.make_cache(), 0
+            self.row.request.cached_tokens, self.row.request.cache_hit_type = 0, None
+
     def advance(self, tokens: int, head: Head | None = None) -> None:
         """Unit: feed the next ``tokens`` prompt tokens; a prediction head reads along."""
         end = self.done + tokens
@@ -141,6 +192,17 @@ class Prefill:
         else:
             self._advance_with(head, chunk, end)
         self.done = end
+        if end in self._points:
+            self._prefixes.store(self.row.key[:end], self.cache, row=0)
+
+    def _worthwhile_points(self) -> tuple[int, ...]:
+        """Where to store: on the way for models that resume only there, at the end for the others."""
+        if self.row.alone or not self._prefixes.limits.enabled:
+            return ()
+        if not self._prefixes.stateful:
+            return (self.target,)
+        last = self.row.points[-1:]
+        return (*(point for point in self.row.points[:-1] if point >= self.done + MIN_STRETCH), *last)
 
     def _advance_with(self, head: Head, chunk: Chunk, end: int) -> None:
         self.row.draft = draft = self.row.draft or head.draft()
@@ -175,6 +237,7 @@ class DecodeGroup:
     """
 
     port: Port
+    prefixes: PrefixCache
     alone: bool = False
     rows: list[Row] = field(default_factory=list)
     joining: list[Prefill] = field(default_factory=list)
@@ -210,6 +273,11 @@ class DecodeGroup:
         by_itself = len(members) == len(self.rows) + len(self.joining) == 1 and not self.merging
         return members[0] if by_itself else None
 
+    @property
+    def leaving(self) -> bool:
+        """Whether a row has ended whose state is still to be stored."""
+        return self.prefixes.limits.enabled and not self.alone and any(row.gone for row in self.rows)
+
     def step(self, head: Head | None = None) -> list[tuple[Row, int]]:
         """Unit: drop rows that are gone, take in those that join, queue the next step, then read the one before.
 
@@ -236,7 +304,10 @@ class DecodeGroup:
             pairs += zip(rows, np.array(tokens).tolist(), strict=True)
             for row in rows:
                 row.read_logprobs(1)
-        return [(row, token) for row, token in pairs if not row.gone]
+        pairs = [(row, token) for row, token in pairs if not (row.gone or row.ended)]
+        for row, token in pairs:
+            row.take([token])
+        return pairs
 
     def _dispatch(self, head: Head | None) -> None:
         if self._tokens is None or self._deltas is None:
@@ -278,6 +349,7 @@ class DecodeGroup:
         assert self._deltas is not None
         newest: list[int] = np.array(self._tokens).tolist()
         emitted, self._unread = newest if self._unread else [], []
+        row.take(emitted)
         if newest[0] in row.stop_ids:
             row.read_logprobs(len(emitted))
             return Round(emitted, 0, 0)
@@ -294,6 +366,7 @@ class DecodeGroup:
         draft.follow(mx.array(new), check.hidden[:, : len(new)], row.length - 1)
         row.sampler = samplers[len(new) - 1]
         row.dispatched += len(new)
+        row.take(new)
         self._tokens = mx.array(new[-1:])
         return Round(emitted + new, count, min(right, len(new)))
 
@@ -325,9 +398,13 @@ class DecodeGroup:
 
     def _drop_ended(self) -> None:
         """Drop rows that are gone or have queued their last token."""
-        keep = [row for row in self.rows if not row.gone and row.dispatched < row.limit]
+        keep = [row for row in self.rows if not (row.gone or row.ended) and row.dispatched < row.limit]
         if len(keep) == len(self.rows):
             return
+        if not self.alone:
+            for place, row in enumerate(self.rows):
+                if row not in keep:
+                    self.prefixes.store(row.consumed_key, self._cache, place)
         places = [self.rows.index(row) for row in keep]
         if not keep:
             self.rows, self._cache, self._tokens, self._deltas = [], [], None, None

@@ -10,11 +10,14 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from time import perf_counter
 
 from engine.batch import Row
+from engine.chat_shape import store_points
 from engine.config import MLLMSchedulerConfig
 from engine.detokenizer import Detokenizer
 from engine.errors import PromptTooLong
+from engine.history import History, Spelling
 from engine.logprobs import Logprobs
 from engine.models.port import Port
+from engine.prefix_key import prefix_key
 from engine.prompt import PreparedPrompt, prepare_messages, prepare_prompt
 from engine.reader import Reader
 from engine.request import MLLMRequest, SamplingParams
@@ -38,6 +41,7 @@ class Intake:
 
     def __init__(self, port: Port, config: MLLMSchedulerConfig, on_ready: Callable[[], None]) -> None:
         self.config = config
+        self.history = History(port.processor, port.pads.values())
         self._port, self._on_ready = port, on_ready
         self._grammars = Grammars(port.tokenizer, port.vocab_size, port.stop_ids)
         self._jobs: dict[str, Future[Row]] = {}
@@ -92,7 +96,8 @@ class Intake:
 
     def _prepare(self, request: MLLMRequest, dropped: threading.Event) -> Row:
         begun = perf_counter()
-        prompt = self._prompt(request, dropped)
+        spelling = self.history.spelling(request.template_options)
+        prompt = self._prompt(request, spelling, dropped)
         seconds = perf_counter() - begun
         if seconds > _SLOW_S:
             log.info("Preparing %s took %.1f s (%d tokens)", request.request_id, seconds, len(prompt.ids))
@@ -111,6 +116,9 @@ class Intake:
             detokenizer=Detokenizer(self._port.tokenizer, params.stop),
             stop_ids=self._port.stop_ids.union(params.stop_token_ids),
             limit=min(params.max_tokens, context - len(prompt.ids)),
+            key=prefix_key(prompt.ids, prompt.media),
+            points=store_points(prompt.ids, [item.end for item in prompt.media], spelling.shape),
+            digest=spelling.digest,
             logprobs=None if params.logprobs is None else Logprobs(params.logprobs),
         )
 
@@ -125,8 +133,9 @@ class Intake:
             rules.append(SchemaRule(matcher, think.closes if think is not None and opened else None))
         return tuple(rules)
 
-    def _prompt(self, request: MLLMRequest, dropped: threading.Event) -> PreparedPrompt:
+    def _prompt(self, request: MLLMRequest, spelling: Spelling, dropped: threading.Event) -> PreparedPrompt:
         reader = Reader(self.config.default_video_fps, self.config.max_video_frames, dropped.is_set)
         if request.messages is not None:
-            return prepare_messages(self._port, request.messages, reader, **request.template_options)
-        return prepare_prompt(self._port, request.prompt, request.images, request.videos, request.audio, reader)
+            return prepare_messages(self._port, request.messages, reader, spelling.encode, **request.template_options)
+        media = request.images, request.videos, request.audio
+        return prepare_prompt(self._port, request.prompt, *media, reader, spelling.encode)

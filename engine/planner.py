@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-Kind = Literal["decode", "prefill", "vision"]
+Kind = Literal["decode", "prefill", "vision", "store"]
 
 SMALLEST_CHUNK = 16
 FIRST_IDLE_CHUNK = 64
@@ -81,9 +81,9 @@ class PrefillState:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The next unit: decode steps, a chunk of ``tokens``, or a run of tower blocks, within a budget.
+    """The next unit: decode steps, a chunk of ``tokens``, a run of tower blocks, or storing what has ended.
 
-    A decode unit without a budget is one step.
+    A decode unit without a budget is one step; a chunk of no tokens takes over a stored prefix.
     """
 
     kind: Kind

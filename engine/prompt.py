@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol, cast
 
 import numpy as np
@@ -29,6 +30,8 @@ from engine.reader import MediaModel, MediaReader, Placed, Reader
 
 __all__ = ["MediaItem", "PreparedPrompt", "PromptModel", "format_chat", "prepare_messages", "prepare_prompt"]
 
+Encode = Callable[[str], list[int]]
+
 
 @dataclass(frozen=True, slots=True)
 class MediaItem:
@@ -50,6 +53,11 @@ class MediaItem:
     grid: tuple[int, int, int]
     at_once: int
     mask: NDArray[np.bool_] | None = None
+
+    @property
+    def end(self) -> int:
+        """Position after its last token."""
+        return self.slots[-1][0] + self.slots[-1][1]
 
     @property
     def tokens(self) -> int:
@@ -94,7 +102,11 @@ class PromptModel(MediaModel, Protocol):
 
 
 def prepare_messages(
-    model: PromptModel, messages: Sequence[Message], reader: MediaReader | None = None, **template_options: Any
+    model: PromptModel,
+    messages: Sequence[Message],
+    reader: MediaReader | None = None,
+    encode: Encode | None = None,
+    **template_options: Any,
 ) -> PreparedPrompt:
     """Prepare a conversation; special tokens typed by a person stay plain text.
 
@@ -102,6 +114,7 @@ def prepare_messages(
         model: the port to it.
         messages: in the usual content-part form, media inline.
         reader: what reads the media; None takes its defaults.
+        encode: tokenises the rendered text, piece after piece; None takes the tokenizer as it is.
         template_options: for the chat template.
 
     Raises:
@@ -113,7 +126,7 @@ def prepare_messages(
     messages = with_pages(messages, reader.pages)
     sources = media_of(messages)
     guarded = render(model.processor, messages, **template_options)
-    return assemble(model, guarded, [reader.place(model, source) for source in sources])
+    return assemble(model, guarded, [reader.place(model, source) for source in sources], encode)
 
 
 def prepare_prompt(
@@ -123,8 +136,18 @@ def prepare_prompt(
     videos: Sequence[Any] = (),
     audio: Sequence[Any] = (),
     reader: MediaReader | None = None,
+    encode: Encode | None = None,
 ) -> PreparedPrompt:
     """Prepare a rendered prompt whose placeholders stand for the media, in order within each kind.
+
+    Args:
+        model: the port to it.
+        prompt: with one placeholder for each piece of media.
+        images: in the order of their placeholders.
+        videos: likewise.
+        audio: likewise.
+        reader: how to read clips; None takes its defaults.
+        encode: as in ``prepare_messages``.
 
     Raises:
         MediaError: a picture, clip or sound cannot be read.
@@ -137,7 +160,7 @@ def prepare_prompt(
     images = [one for source in images for one in _pictures(source, reader)]
     given = (("image", images), *given[1:])
     sources = [MediaSource(kind, source) for kind, found in given for source in found]
-    return assemble(model, Guarded((prompt,), ()), [reader.place(model, source) for source in sources])
+    return assemble(model, Guarded((prompt,), ()), [reader.place(model, source) for source in sources], encode)
 
 
 _REFUSALS: dict[MediaKind, str] = {
@@ -157,13 +180,21 @@ def _pictures(source: Any, reader: MediaReader) -> list[Any]:
     return [page.picture for page in reader.pages(source, None)] if is_document(source) else [source]
 
 
-def assemble(model: PromptModel, text: Guarded, placed: Sequence[Placed]) -> PreparedPrompt:
+def assemble(
+    model: PromptModel, text: Guarded, placed: Sequence[Placed], encode: Encode | None = None
+) -> PreparedPrompt:
     """Put laid-out media into rendered text and tokenise it.
+
+    Args:
+        model: the port to it.
+        text: rendered.
+        placed: the media, in order within each kind.
+        encode: as in ``prepare_messages``.
 
     Raises:
         RequestRejected: nothing remains, or placeholders and media differ in number.
     """
-    ids, starts = _tokenise(model, text, placed)
+    ids, starts = _tokenise(model, text, placed, encode or partial(_encode, model.tokenizer))
     if not ids:
         raise RequestRejected("The prompt is empty. Write something, or add a picture.")
     media = _items(placed, starts)
@@ -173,7 +204,9 @@ def assemble(model: PromptModel, text: Guarded, placed: Sequence[Placed]) -> Pre
     return PreparedPrompt(tuple(ids), tuple(media), positions, delta)
 
 
-def _tokenise(model: PromptModel, text: Guarded, placed: Sequence[Placed]) -> tuple[list[int], list[list[int]]]:
+def _tokenise(
+    model: PromptModel, text: Guarded, placed: Sequence[Placed], encode: Encode
+) -> tuple[list[int], list[list[int]]]:
     """Token ids with every pad expanded to its run, and where the runs of each item start."""
     filled, order = _fill(model, text.pieces, placed)
     runs = iter([(number, length) for number in order for length in placed[number].layout.runs])
@@ -185,7 +218,7 @@ def _tokenise(model: PromptModel, text: Guarded, placed: Sequence[Placed]) -> tu
             # Cut inside the special token's text, so that neither half is recognised as special.
             typed = text.typed[index - 1]
             ids += _encode(model.tokenizer, typed[:1]) + _encode(model.tokenizer, typed[1:])
-        for token in _encode(model.tokenizer, piece):
+        for token in encode(piece):
             if token not in pads:
                 ids.append(token)
                 continue

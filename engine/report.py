@@ -6,7 +6,6 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from engine.request import MLLMRequest, Phase, RequestStatus
-from engine.stats import PREFIX_CACHE_ZEROS
 
 if TYPE_CHECKING:
     from engine.scheduler import MLLMScheduler
@@ -26,7 +25,7 @@ def stats(scheduler: MLLMScheduler) -> dict[str, Any]:
         "requests": running_requests(scheduler),
         "batch_generator": scheduler.batch_stats.snapshot(memory["peak"]),
         "vision_embedding_cache": scheduler.caches.vision.snapshot(),
-        "memory_aware_cache": dict(PREFIX_CACHE_ZEROS),
+        "memory_aware_cache": scheduler.caches.prefix.snapshot(),
         "ssd_cache": {},
         "mtp": scheduler.batch.speculation.snapshot(),
         "metal_active_memory_gb": memory["active"] / 1e9,

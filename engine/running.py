@@ -105,11 +105,16 @@ class Running:
     def room(self) -> bool:
         """Whether another request may start its prefill."""
         prefilling = len(self._prefills) + len(self._joining)
+        if any(group.leaving for group in self._groups):
+            return False  # the newcomer may go on from what is about to be stored
         return self.count < self._config.max_num_seqs and prefilling < self._config.prefill_batch_size
 
     def admit(self, row: Row) -> None:
-        """Give a row its caches and its place among the prefills."""
-        self._queue(Prefill(self._port, row))
+        """Give a row its caches, or the prefix that is known, and its place among the prefills."""
+        match = self._caches.prefix.lookup(row.request_id, row.key[:-1])
+        if match is not None:
+            row.request.cached_tokens, row.request.cache_hit_type = match.length, "memory"
+        self._queue(Prefill(self._port, row, self._caches.prefix, match))
 
     @property
     def rows(self) -> list[Row]:
@@ -136,6 +141,7 @@ class Running:
 
     def remove(self, request_id: str) -> None:
         """Drop a request and its memory; only between units."""
+        self._caches.prefix.release(request_id)
         self._prefills.pop(request_id, None)
         self._joining = deque(prefill for prefill in self._joining if prefill.row.request_id != request_id)
         for group in self._groups:
@@ -145,7 +151,7 @@ class Running:
 
     def tidy(self) -> None:
         """Free groups in which nobody is left."""
-        self._groups = deque(group for group in self._groups if group.members)
+        self._groups = deque(group for group in self._groups if group.members or group.leaving)
 
     def clear(self) -> None:
         """Drop everything."""
@@ -162,6 +168,8 @@ class Running:
     def next_unit(self) -> Unit | None:
         """The next piece of work, or None when there is none."""
         self._interrupted = False
+        if left := next((group for group in self._groups if not group.members), None):
+            return Unit(Decision("store"), left, left.step)
         may_join = bool(self._joining) and self.decoding < self._config.completion_batch_size
         decoding = self.decoding + may_join
         prefills = [prefill for prefill in self._prefills.values() if self._supplied(prefill)]
@@ -173,6 +181,8 @@ class Running:
         prefill = self._prefills[decision.request_id]
         if decision.kind == "vision":
             return Unit(decision, prefill, lambda: prefill.encode(decision.budget_s))
+        if prefill.match is not None:
+            return Unit(decision, prefill, prefill.restore)
         head = self._head if self.count == 1 and self.speculation.reads_along(prefill.row.request) else None
         return Unit(decision, prefill, lambda: prefill.advance(decision.tokens, head))
 
@@ -250,7 +260,7 @@ class Running:
         index = None if row.alone else place(row.length, [_lengths(group) for group in shared])
         if index is not None:
             return shared[index]
-        self._groups.append(DecodeGroup(self._port, alone=row.alone))
+        self._groups.append(DecodeGroup(self._port, self._caches.prefix, alone=row.alone))
         return self._groups[-1]
 
     def settle(self, unit: Unit, outcome: Any, seconds: float) -> list[Token | Failure]:
@@ -262,6 +272,9 @@ class Running:
             seconds: how long it took.
         """
         if isinstance(unit.subject, DecodeGroup):
+            if unit.decision.kind == "store":
+                self._groups.remove(unit.subject)
+                return []
             self._stats.generation_seconds += seconds
             if isinstance(outcome, Exception):
                 self.speculation.failed(unit.drafts)
@@ -301,7 +314,8 @@ class Running:
             self._caches.vision.put(encoding.item.key, encoding.features)
         if unit.decision.kind == "prefill":
             self._stats.prompt_tokens += unit.decision.tokens
-            self.planner.costs.learn(unit.decision.tokens, seconds)
+            if unit.decision.tokens:
+                self.planner.costs.learn(unit.decision.tokens, seconds)
         if not prefill.remaining:
             del self._prefills[prefill.row.request_id]
             self._joining.append(prefill)
@@ -318,11 +332,11 @@ class Running:
                 failures.append(Failure(row, error))
             else:
                 row.start_over()
-                self._queue(Prefill(self._port, row))
+                self._queue(Prefill(self._port, row, self._caches.prefix))
         return failures
 
     def _queue(self, prefill: Prefill) -> None:
-        if prefill.remaining:
+        if prefill.remaining or prefill.match is not None:
             self._prefills[prefill.row.request_id] = prefill
         else:
             self._joining.append(prefill)
@@ -337,4 +351,6 @@ def _planner(config: MLLMSchedulerConfig, costs: CostModel) -> Planner:
 
 
 def _state(prefill: Prefill) -> PrefillState:
-    return PrefillState(prefill.row.request_id, prefill.remaining, vision=prefill.next_picture() is not None)
+    return PrefillState(
+        prefill.row.request_id, prefill.stretch, vision=prefill.match is None and prefill.next_picture() is not None
+    )

@@ -55,6 +55,13 @@ _LIVE_FIELDS = frozenset({"unit_budget_ms", "prefill_step_size", "chunked_prefil
     "enable_mtp",
     "mtp_num_draft_tokens",
     "mtp_policy",
+    "enable_prefix_cache",
+    "use_memory_aware_cache",
+    "prefix_cache_memory_mb",
+    "prefix_cache_entries",
+    "kv_cache_quantization",
+    "kv_cache_quantization_bits",
+    "kv_cache_quantization_group_size",
 }
 
 
@@ -95,7 +102,7 @@ class MLLMScheduler:
         self.total_completion_tokens = 0
         self.batch_stats = BatchStats()
         self.occupation = Occupation()
-        self.caches = Caches(self.config, self._device.free_memory)
+        self.caches = Caches(self.config, self.port.make_cache, self._device.free_memory)
         self.batch = Running(self.port, self.config, self.batch_stats, self.caches)
         self.pricing: Pricing | None = None
         self.intake = Intake(self.port, self.config, self._notify)
@@ -445,7 +452,7 @@ class MLLMScheduler:
         """
         assert self.pricing is not None
         verdict = self._judge(row)
-        if verdict.shortfall and self.caches.evict(verdict.shortfall):
+        if verdict.shortfall and self.caches.evict(verdict.shortfall, row.key[:-1]):
             verdict = self._judge(row)
         if not verdict.shortfall:
             return True
@@ -520,6 +527,7 @@ class MLLMScheduler:
         if row is not None:
             row.gone = True
             text += row.detokenizer.finish()
+            self._remember(row, request.output_text + text)
         if request in self.waiting:
             self.waiting.remove(request)
             self.intake.drop(request_id)
@@ -539,6 +547,12 @@ class MLLMScheduler:
         self._emit(request, () if token is None else (token,), text)
         while len(self._finished) > _FINISHED_KEPT:
             self.remove_finished_request(next(iter(self._finished)))
+
+    def _remember(self, row: Row, text: str) -> None:
+        """Keep a reply's ids for the turns after it, unless a stop string cut its text off from them."""
+        ids = row.request.output_tokens
+        if not row.detokenizer.stopped:
+            self.intake.history.record(row.digest, text, ids[:-1] if ids and ids[-1] in row.stop_ids else ids)
 
     def _emit(self, request: MLLMRequest, tokens: tuple[int, ...], text: str) -> None:
         output = RequestOutput(
@@ -612,7 +626,12 @@ class MLLMScheduler:
         """
         if vision:
             self._do_at_boundary(self.caches.vision.clear)
-        return {"vision_cache": vision and self.config.enable_vision_cache, "prefix_cache": False}
+        if prefix:
+            self._do_at_boundary(self.caches.prefix.clear)
+        return {
+            "vision_cache": vision and self.config.enable_vision_cache,
+            "prefix_cache": prefix and self.config.enable_prefix_cache,
+        }
 
     def apply_config(self, config: MLLMSchedulerConfig) -> set[str]:
         """Take what can change now, at the next boundary.
@@ -692,9 +711,6 @@ def _sentence(error: Exception) -> str:
 
 
 def _refuse_missing(config: MLLMSchedulerConfig) -> None:
-    for name, on in (
-        ("ssd_cache_dir", config.ssd_cache_dir is not None),
-        ("kv_cache_quantization", config.kv_cache_quantization),
-    ):
+    for name, on in (("ssd_cache_dir", config.ssd_cache_dir is not None),):
         if on:
             raise RequestRejected(f"{name} is not supported yet. Leave it off.")

@@ -68,16 +68,3 @@ class BatchStats:
 
 def _rate(count: int, seconds: float) -> float:
     return count / seconds if seconds else 0.0
-
-
-PREFIX_CACHE_ZEROS = {
-    "hits": 0,
-    "misses": 0,
-    "hit_rate": 0.0,
-    "evictions": 0,
-    "tokens_saved": 0,
-    "current_memory_mb": 0.0,
-    "max_memory_mb": 0.0,
-    "memory_utilization": 0.0,
-    "entry_count": 0,
-}

@@ -94,7 +94,7 @@ def test_the_budget_is_divided_and_its_sum_holds(fields: dict[str, Any], vision:
 
 
 def test_a_picture_seen_before_is_not_encoded_again(make: Any, tiny_model: Any) -> None:
-    scheduler = make(tiny_model)
+    scheduler = make(tiny_model, enable_prefix_cache=False)
     answer(scheduler, "what is it?", tiny.picture(64, 96, 1))
     tokens = answer(scheduler, "describe it", tiny.picture(64, 96, 1))
     stats = scheduler.get_stats()
@@ -136,7 +136,7 @@ def test_a_chat_that_waits_for_anothers_picture_goes_on_when_that_one_is_aborted
 
 def test_order_of_pictures_is_kept(make: Any, tiny_model: Any) -> None:
     red, blue = tiny.picture(64, 64, 1), tiny.picture(64, 64, 2)
-    scheduler = make(tiny_model)
+    scheduler = make(tiny_model, enable_prefix_cache=False)
     first = answer(scheduler, "colour of the first?", red, blue)
     second = answer(scheduler, "colour of the first?", blue, red)
     prompt = tiny.chat("colour of the first?", 2)
@@ -155,7 +155,7 @@ def test_a_file_overwritten_with_other_pixels_is_another_picture(make: Any, tmp_
 
 
 def test_off_keeps_nothing(make: Any) -> None:
-    scheduler = make(tiny.hybrid(), enable_vision_cache=False)
+    scheduler = make(tiny.hybrid(), enable_vision_cache=False, enable_prefix_cache=False)
     for _ in range(2):
         answer(scheduler, "what?", tiny.picture(64, 64, 1))
     stats = scheduler.get_stats()
@@ -165,11 +165,11 @@ def test_off_keeps_nothing(make: Any) -> None:
 
 
 def test_clearing_and_new_limits_act_at_the_boundary(make: Any) -> None:
-    scheduler = make(tiny.hybrid(), vision_cache_size=2)
+    scheduler = make(tiny.hybrid(), vision_cache_size=2, enable_prefix_cache=False)
     for seed in (1, 2, 3):
         answer(scheduler, "what?", tiny.picture(64, 64, seed))
     assert scheduler.get_stats()["vision_embedding_cache"]["entry_count"] == 2
-    assert scheduler.apply_config(MLLMSchedulerConfig(vision_cache_size=1)) == set()
+    assert scheduler.apply_config(MLLMSchedulerConfig(vision_cache_size=1, enable_prefix_cache=False)) == set()
     assert scheduler.get_stats()["vision_embedding_cache"]["entry_count"] == 1
     assert scheduler.clear_runtime_caches()["vision_cache"] is True
     assert scheduler.get_stats()["vision_embedding_cache"]["entry_count"] == 0
