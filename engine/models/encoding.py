@@ -80,7 +80,7 @@ class Encoding:
                 return True
             mx.eval(stage)
             now = time.perf_counter()
-            if now - start + (now - before) > budget_s and self.blocks_done < self.blocks:
+            if now - start + (now - before) > budget_s and self.features is None:
                 return False
 
     def _all_stages(self) -> Iterator[mx.array]:
@@ -91,11 +91,14 @@ class Encoding:
                 self.blocks_done += 1
                 yield outputs.pop()  # popped, so that an evaluated block's activations can go
             mx.eval(features.deepstack)
-            yield features.hidden
             self._done.append(features)
-        self.features = _joined(self._done)
-        mx.eval(self.features.deepstack)
-        yield self.features.hidden
+            if len(self.parts) == 1:
+                self.features = features
+            yield features.hidden
+        if self.features is None:
+            self.features = _joined(self._done)
+            mx.eval(self.features.deepstack)
+            yield self.features.hidden
 
     def _record(self, part: Callable[[], Features]) -> tuple[Features, list[mx.array]]:
         outputs: list[mx.array] = []
@@ -120,8 +123,6 @@ class _Recorder:
 
 
 def _joined(parts: list[Features]) -> Features:
-    if len(parts) == 1:
-        return parts[0]
     layers = len(parts[0].deepstack)
     return Features(
         mx.concatenate([part.hidden for part in parts]),

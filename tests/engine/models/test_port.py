@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from types import SimpleNamespace
 
 import mlx.core as mx
@@ -11,7 +12,8 @@ import pytest
 
 from engine import ModelLoadError, device
 from engine.batch import Prefill
-from engine.models.port import Port, _stop_ids
+from engine.models.families import open_port
+from engine.models.port import _stop_ids
 from engine.prompt import prepare_prompt
 from tests.engine import tiny
 from tests.engine.solo import first_logits, inputs
@@ -29,7 +31,7 @@ PROMPTS = [
 
 @pytest.fixture
 def port(tiny_model):
-    return Port(*tiny_model)
+    return open_port(*tiny_model)
 
 
 @pytest.mark.parametrize(("prompt", "sizes"), PROMPTS)
@@ -72,7 +74,7 @@ def test_a_picture_encoded_in_stages_equals_the_plain_tower(budget_s, port):
 def test_an_encoding_gives_the_tower_its_blocks_back_even_if_it_fails(port):
     item = prepare_prompt(port, tiny.chat("what?", 1), [tiny.picture(64, 64, 4)]).media[0]
     blocks = list(port.model.vision_tower.blocks)
-    broken = SimpleNamespace(slots=item.slots, patches=item.patches[:, :7], grid=item.grid, key="broken")
+    broken = replace(item, patches=item.patches[:, :7])
     with pytest.raises(ValueError, match="reshape"):
         device.home().run_here(lambda: port.encode(broken).advance(1.0))
     assert list(port.model.vision_tower.blocks) == blocks
@@ -115,10 +117,10 @@ def test_stop_tokens_are_the_union_of_all_sources(tmp_path):
     criteria = SimpleNamespace(eos_token_ids=[6, 7])
     tokenizer = SimpleNamespace(eos_token_id=8, eos_token_ids=[9], stopping_criteria=criteria)
     model = SimpleNamespace(config=config, model_path=str(tmp_path))
-    assert _stop_ids(model, SimpleNamespace(tokenizer=tokenizer)) == set(range(1, 10))
+    assert _stop_ids(model, tokenizer) == set(range(1, 10))
 
 
 def test_a_family_nobody_knows_is_refused_with_a_sentence():
     model = SimpleNamespace(config=SimpleNamespace(model_type="lstm"))
     with pytest.raises(ModelLoadError, match=r"“lstm” are not supported yet\. Choose another model"):
-        Port(model, None)
+        open_port(model, None)
