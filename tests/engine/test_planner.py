@@ -1,4 +1,4 @@
-"""Which unit comes next and how large: decode and prefill alternate, prefills take turns, sizes follow measured cost."""
+"""Which unit comes next and how large: decode and prefill alternate, prefills take turns, sizes follow cost."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_a_chunk_never_goes_past_what_remains_or_past_the_step_size():
 
 
 def test_a_configured_chunk_size_holds_while_rows_decode_only():
-    plan = planner(chunk=17, costs={16: 0.01, 32: 0.02, 64: 0.04, 128: 0.08, 256: 0.16, 512: 0.3})
+    plan = planner(chunk=17, costs={16: 0.01, 32: 0.02, 64: 0.04, 128: 0.08, 256: 0.16, 512: 0.6})
     plan.next(1, [A])
     assert plan.next(1, [A]).tokens == 17
     assert plan.next(0, [A]).tokens == 512
