@@ -19,6 +19,8 @@ _FIRST_REST = 512
 _LONGEST_REST = 16_384
 _MOST_ERRORS = 3
 """Failed rounds after which drafting stays off."""
+_DOUBTFUL = 0.8
+"""A favourite this much slower than the other way was last measured is questioned before its rest is over."""
 _WARM_UP = 2
 """Units not measured after a change of work: caches fill, kernels compile, the pipeline starts."""
 
@@ -70,17 +72,22 @@ class Payoff:
         if drafted != self.drafting:
             return
         self._left -= tokens
-        if self._left <= 0 or (self._trial and rate.units >= _EARLY and self._hopeless):
+        if self._left <= 0 or self._decided_early(rate.units):
             self._next()
 
     @property
     def _trial(self) -> bool:
         return self.drafting != self.favourite
 
-    @property
-    def _hopeless(self) -> bool:
+    def _decided_early(self, units: int) -> bool:
         ratio = self.ratio
-        return ratio is not None and (ratio if self.drafting else 1 / ratio) < _HOPELESS
+        if ratio is None:
+            return False
+        standing = ratio if self.drafting else 1 / ratio
+        if self._trial:
+            return units >= _EARLY and standing < _HOPELESS
+        # The machine has become busier, or the chat longer: what was measured before says little.
+        return self._left <= self._rest - _FIRST_REST // 4 and standing < _DOUBTFUL
 
     def _next(self) -> None:
         ratio = self.ratio

@@ -55,6 +55,14 @@ def test_a_change_of_fortune_is_found() -> None:
     assert payoff.favourite is True
 
 
+def test_a_favourite_that_slows_down_is_questioned_before_its_rest_is_over() -> None:
+    payoff = Payoff()
+    live(payoff, 400, lambda drafting: 90.0 if drafting else 100.0)
+    assert payoff.favourite is False
+    live(payoff, 400, lambda drafting: 90.0 if drafting else 50.0)
+    assert payoff.favourite is True
+
+
 def speculation(available: bool = True, **config: Any) -> Speculation:
     return Speculation(MLLMSchedulerConfig(enable_mtp=True, **config), available=available)
 
