@@ -191,8 +191,9 @@ class Speculation:
         """Count one round, which brought ``tokens`` in all."""
         request.mtp_drafts += drafted
         request.mtp_accepted += accepted
-        self._rounds += 1
-        self._tokens += tokens
+        if drafted:
+            self._rounds += 1
+            self._tokens += tokens
         self._attempted += drafted
         self._accepted += accepted
 
