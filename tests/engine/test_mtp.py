@@ -219,6 +219,26 @@ def test_a_row_steps_aside_for_another_and_comes_back(make: Make, joins_at: int)
     assert scheduler.get_stats()["mtp"]["bypass_counts"]["batch"] >= 7
 
 
+def test_a_prompt_that_was_restored_drafts_all_the_same(make: Make) -> None:
+    scheduler = make(headed(), mtp_num_draft_tokens=2, **DRAFTING)
+    first = ask(scheduler, SEEN, (PICTURE,))
+    assert tokens(scheduler, first) == alone(SEEN, (PICTURE,))
+    second = ask(scheduler, SEEN, (PICTURE,))
+    assert tokens(scheduler, second) == alone(SEEN, (PICTURE,))
+    assert scheduler.requests[second].cached_tokens > 0
+    assert drafts(scheduler, second)
+
+
+def test_rows_too_unlike_to_share_a_batch_draft_side_by_side(make: Make) -> None:
+    long = tiny.chat("the sea " * 60)
+    scheduler = make(headed(), mtp_num_draft_tokens=2, **DRAFTING)
+    first, second = ask(scheduler, SEA), ask(scheduler, long)
+    assert tokens(scheduler, second) == alone(long)
+    assert tokens(scheduler, first) == alone()
+    assert drafts(scheduler, first)
+    assert drafts(scheduler, second)
+
+
 def test_an_abort_between_rounds_leaves_the_next_request_whole(make: Make) -> None:
     scheduler = make(headed(), mtp_num_draft_tokens=2, **DRAFTING)
     scheduler.batch._head = Oracle(alone(length=60), spoil=True)
