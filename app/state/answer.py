@@ -41,6 +41,8 @@ class Answer:
         self._scheduler = scheduler
         self._turn = turn
         self._grown = grown
+        self._earlier = turn.facts
+        """Of the beginning, where an answer is gone on with."""
 
     def stop(self) -> bool:
         """End the answer before the engine's next unit of work; False when the engine does not know it."""
@@ -65,6 +67,7 @@ class Answer:
         stream = cast("AsyncGenerator[RequestOutput, None]", self._scheduler.stream_outputs(self.request_id))
         async with contextlib.aclosing(stream):
             async for last in stream:
+                self._turn.facts = AnswerFacts.measured(last, None).after(self._earlier)
                 if last.new_text:
                     self._turn.text += last.new_text
                     self._grown()
@@ -73,7 +76,8 @@ class Answer:
     def _conclude(self, last: RequestOutput | None) -> Ending:
         if last is None or not last.finished:
             return Ending("failed", _LOST)
-        self._turn.facts = AnswerFacts.measured(last, self._scheduler.get_request(self.request_id))
+        measured = AnswerFacts.measured(last, self._scheduler.get_request(self.request_id))
+        self._turn.facts = measured.after(self._earlier)
         if last.finish_reason == "error":
             return Ending("failed", last.error or _LOST)
         if last.finish_reason == "abort":

@@ -7,27 +7,27 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 from uuid import uuid4
 
 from PySide6.QtCore import QObject, Signal
 
 from app.settings import Generation
-from app.state.answer import Answer
+from app.state.answer import Answer, Ending
 from app.state.attachment import Attachment
+from app.state.branch import Offers, Tree
 from app.state.composer import Composer, Desk
 from app.state.journal import Write
 from app.state.model import Model, Scheduler
-from app.state.pulse import Info, Pulse
+from app.state.pulse import Info, Pulse, activity
+from app.state.title import NEW_TITLE, automatic_title, numbered
 from app.state.turn import AnswerFacts, State, Turn, messages
 from app.storage import conversations as rows
 from app.storage.conversations import ConversationRecord, DraftRecord
 from engine.errors import EngineError
 from engine.request import Phase
 
-__all__ = ["AnswerFacts", "Conversation", "Phase", "Room", "Turn"]
-
-NEW_TITLE = "New chat"
-_TITLE_CHARACTERS = 48
+__all__ = ["AnswerFacts", "Conversation", "Offers", "Phase", "Room", "Turn"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +45,7 @@ class Conversation(QObject):
 
     Signals:
         turn_added, turn_changed, turn_removed: id of the turn; changes come with every output of the engine.
+        branch_changed: another branch is shown, so that many turns came or went at once.
         activity_changed: phase, activity, speed or unread changed.
         title_changed: the new title.
         stored: it became part of the library, or its title or time changed there.
@@ -53,6 +54,7 @@ class Conversation(QObject):
     turn_added = Signal(str)
     turn_changed = Signal(str)
     turn_removed = Signal(str)
+    branch_changed = Signal()
     activity_changed = Signal()
     title_changed = Signal(str)
     stored = Signal()
@@ -73,6 +75,7 @@ class Conversation(QObject):
         self.kept = False
         self._record = record
         self._named = record.named
+        self._tree = Tree()
         self._room = room
         self._task: asyncio.Task[None] | None = None
         self._live: Answer | None = None
@@ -90,21 +93,75 @@ class Conversation(QObject):
             self._task.cancel()
 
     def retry(self, turn_id: str) -> None:
-        """Answer again the question that this answer belongs to; only the last answer can be tried again."""
-        turn = self.turns[-1] if self.turns else None
-        if turn is None or turn.id != turn_id or turn.role != "assistant" or self._task is not None:
+        """Answer a question again; what was said before stays as another variant."""
+        answer = self._resting(turn_id)
+        if answer is None or answer.role != "assistant":
             return
-        self.turns.pop()
-        if not turn.text:  # an answer with words stays in the library, as another variant
-            self._write(partial(rows.remove_turn, turn_id=turn.id))
+        if not answer.text.strip() and not self._tree.under(answer):
+            self._tree.remove(answer)
+            self._write(partial(rows.remove_turn, turn_id=answer.id))
+        self._show_branch(self.turns[: self.turns.index(answer)])
+        self._start(self._begin)
+
+    def resume(self, turn_id: str) -> None:
+        """Go on with the last answer where it ended early."""
+        answer = self._resting(turn_id)
+        if answer is not None and answer is self.turns[-1] and answer.early:
+            self._start(partial(self._take_up, answer))
+
+    def edit(self, turn_id: str, text: str) -> None:
+        """Ask a question in other words, with its media; the old one stays as another variant."""
+        question = self._resting(turn_id)
+        if question is None or question.role != "user" or not (text.strip() or question.attachments):
+            return
+        self._show_branch(self.turns[: self.turns.index(question)])
+        self._submit(text, question.attachments)
+
+    def show_variant(self, turn_id: str, by: int) -> None:
+        """Show the next (1) or previous (-1) variant of a turn, and what followed it."""
+        turn = self._resting(turn_id)
+        if turn is None:
+            return
+        variants = self._tree.variants(turn)
+        position = variants.index(turn) + by
+        if 0 <= position < len(variants):
+            self._show_branch(self._tree.through(variants[position]))
+
+    def reveal(self, turn_id: str) -> None:
+        """Show the branch that a turn is on, unless an answer is being written on another one."""
+        turn = self._tree.get(turn_id)
+        if turn is not None and turn not in self.turns and self._task is None:
+            self._show_branch(self._tree.through(turn))
+
+    def offers(self, turn_id: str) -> Offers:
+        """What can be done with a turn now."""
+        turn = next((turn for turn in self.turns if turn.id == turn_id), None)
+        if turn is None or turn.state == "queued":
+            return Offers()
+        variants, rests, mine = self._tree.variants(turn), self._task is None, turn.role == "user"
+        return Offers(
+            position=variants.index(turn) + 1,
+            variants=len(variants),
+            switch=rests and len(variants) > 1,
+            edit=rests and mine,
+            again=rests and not mine,
+            resume=rests and turn is self.turns[-1] and turn.early,
+            fork=turn.state != "live",
+        )
+
+    def _resting(self, turn_id: str) -> Turn | None:
+        """A turn of the branch, while no answer is being made."""
+        return next((turn for turn in self.turns if turn.id == turn_id and self._task is None), None)
+
+    def _show_branch(self, turns: list[Turn]) -> None:
+        self.turns = turns
         self._keep()
-        self.turn_removed.emit(turn.id)
-        self._start(retry=True)
+        self.branch_changed.emit()
 
     def rename(self, title: str) -> None:
         """Give the chat a title of the person's choice; an empty one returns to the automatic title."""
         self._named = bool(title.strip())
-        self._set_title(title.strip() or _automatic_title(self.turns))
+        self._set_title(title.strip() or automatic_title(self.turns))
         self._keep()
 
     def mark_read(self) -> None:
@@ -123,11 +180,30 @@ class Conversation(QObject):
     def restore(self, turns: Sequence[Turn], draft: tuple[str, Sequence[Attachment]]) -> None:
         """Fill a conversation that was read from the library; questions never sent return to the draft."""
         self.kept = True
-        self.turns = [turn for turn in turns if turn.state != "queued"]
+        self._tree.fill(turn for turn in turns if turn.state != "queued")
+        self.turns = self._tree.through(self._tree.get(self._record.active_leaf) or self._tree.newest())
         self.composer.restore(*draft)
         self._return_to_draft([turn for turn in turns if turn.state == "queued"])
         self._answer_the_unanswered("cut")
         self.unread = False
+
+    def branch_off(self, turn_id: str) -> tuple[ConversationRecord, list[Turn]]:
+        """What another chat needs to go its own way after a turn of this one."""
+        now, record, copies = time.time(), self._record, list[Turn]()
+        for turn in self.turns:
+            copies.append(turn.copy(copies[-1].id if copies else None))
+            if turn.id == turn_id:
+                break
+        title = numbered(self.title, ())
+        new = ConversationRecord(uuid4().hex, title, True, now, now, record.system_prompt, record.sampling)
+        return new, copies
+
+    def begin_with(self, turns: Sequence[Turn]) -> None:
+        """Fill a fresh conversation with turns that stand in no library yet."""
+        self._tree.fill(turns)
+        self.turns = list(turns)
+        for turn in turns:
+            self._keep(turn)
 
     async def close(self, ended: State = "stopped") -> None:
         """Abort the answer, if any, and keep what there is of it with the state `ended`."""
@@ -142,15 +218,15 @@ class Conversation(QObject):
         turn = Turn(text=text, attachments=attachments, state="queued")
         self.turns.append(turn)
         if not self._named and not any(other.role == "user" for other in self.turns[:-1]):
-            self._set_title(_automatic_title(self.turns))
+            self._set_title(automatic_title(self.turns))
         self.updated = turn.created
         self._keep(turn)
         self.turn_added.emit(turn.id)
         if self._task is None:
             self._start()
 
-    def _start(self, *, retry: bool = False) -> None:
-        self._task = self._room.desk.tasks.start(self._answer_all(retry=retry), f"answering {self.id}")
+    def _start(self, begin: Callable[[], Turn] | None = None) -> None:
+        self._task = self._room.desk.tasks.start(self._answer_all(begin), f"answering {self.id}")
         self._task.add_done_callback(self._rest)
 
     def _rest(self, task: asyncio.Task[None]) -> None:
@@ -158,25 +234,33 @@ class Conversation(QObject):
         self._task = None
         if task.cancelled():
             self._return_to_draft([turn for turn in self.turns if turn.state == "queued"])
+            self._show_what_followed()
             self._answer_the_unanswered(self._ended)
         self._show_activity(None, "", None)
 
-    async def _answer_all(self, *, retry: bool) -> None:
-        """Answer until no question waits."""
-        if retry:
-            await self._answer()
-        while any(turn.state == "queued" for turn in self.turns):
-            await self._answer()
+    def _show_what_followed(self) -> None:
+        """Nothing new came under the end of the branch: show again what stood there."""
+        branch = self._tree.through(self.turns[-1] if self.turns else None)
+        if len(branch) > len(self.turns):
+            self._show_branch(branch)
 
-    async def _answer(self) -> None:
-        """Wait for the model, send what was said so far and fold what comes back into one new turn."""
+    async def _answer_all(self, begin: Callable[[], Turn] | None) -> None:
+        """Make one more answer, if `begin` gives its turn, and then answer until no question waits."""
+        if begin is not None:
+            await self._answer(begin)
+        while any(turn.state == "queued" for turn in self.turns):
+            await self._answer(self._begin)
+
+    async def _answer(self, begin: Callable[[], Turn]) -> None:
+        """Wait for the model, send what was said so far and fold what comes back into the turn that `begin` gives."""
         self._show_activity(Phase.QUEUED, "queued", None)
         try:
             scheduler = await self._room.model.answering()
         except EngineError as error:
-            self._finish(self._begin(), "failed", str(error))
+            answer = begin()
+            self._conclude(answer, Ending("failed", str(error)), begun=answer.begun)
             return
-        await self._stream(scheduler, self._begin())
+        await self._stream(scheduler, begin())
 
     def _begin(self) -> Turn:
         """Mark the next question as sent and put an empty answer under it."""
@@ -186,32 +270,59 @@ class Conversation(QObject):
             question.state = "done"
             question.parent_id = self.turns[position - 1].id if position else None
             position += 1
+            self._tree.add(question)
             self._keep(question)
             self.turn_changed.emit(question.id)
         answer = Turn(role="assistant", state="live", parent_id=self.turns[position - 1].id)
         self.turns.insert(position, answer)
+        self._tree.add(answer)
         self._keep(answer)
         self.turn_added.emit(answer.id)
         return answer
 
+    def _take_up(self, answer: Turn) -> Turn:
+        """Make an answer that ended early a growing one again; the model writes space before a word itself."""
+        answer.text, answer.state = answer.text.rstrip(), "live"
+        self._keep(answer)
+        self.turn_changed.emit(answer.id)
+        return answer
+
     async def _stream(self, scheduler: Scheduler, turn: Turn) -> None:
-        before = messages(self.turns[: self.turns.index(turn)], self._record.system_prompt)
+        before, options = self._request(turn)
+        begun = turn.begun
         self._live = live = Answer(scheduler, turn, partial(self._grown, turn))
         self._room.pulse.follow(live.request_id, self._told)
         try:
-            ending = await live.run(before, self._room.generation().options())
+            ending = await live.run(before, options)
         except asyncio.CancelledError:
             self._finish(turn, self._ended)
             raise
         else:
-            self._finish(turn, ending.state, ending.error)
+            self._conclude(turn, ending, begun=begun)
         finally:
             self._live = None
             self._room.pulse.forget(live.request_id)
 
+    def _request(self, answer: Turn) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+        """Messages and options for an answer; what there is of it already is its beginning."""
+        said = messages(self.turns[: self.turns.index(answer)], self._record.system_prompt)
+        options = self._room.generation().options()
+        if answer.begun:
+            said.append(answer.message() | {"reasoning_content": answer.reasoning})
+            options["template_options"] = options["template_options"] | {"continue_final": True}
+        return said, options
+
     def _grown(self, turn: Turn) -> None:
         self._keep_soon(turn)
         self.turn_changed.emit(turn.id)
+
+    def _conclude(self, answer: Turn, ending: Ending, *, begun: bool) -> None:
+        """End an answer; where going on with it failed, what there was before stays as it was: cut."""
+        if begun and ending.state == "failed":
+            self._finish(answer, "cut")
+            self.composer.notice.emit(ending.error)
+        else:
+            self._finish(answer, ending.state, ending.error)
 
     def _finish(self, answer: Turn, state: State, error: str | None = None) -> None:
         answer.state, answer.error = state, error
@@ -239,7 +350,7 @@ class Conversation(QObject):
 
     def _told(self, info: Info) -> None:
         phase = Phase(info["phase"])
-        self._show_activity(phase, _activity(phase, info), info["tokens_per_second"])
+        self._show_activity(phase, activity(phase, info), info["tokens_per_second"])
 
     def _show_activity(self, phase: Phase | None, activity: str, tokens_per_second: float | None) -> None:
         self.phase, self.activity, self.tokens_per_second = phase, activity, tokens_per_second
@@ -291,29 +402,3 @@ class Conversation(QObject):
             self._keep()
         work = partial(rows.put_draft, conversation_id=self.id, draft=draft)
         self._room.desk.journal.write_soon(f"draft {self.id}", work)
-
-
-def _automatic_title(turns: Sequence[Turn]) -> str:
-    """The first words of the first question, or the name of its first file."""
-    first = next((turn for turn in turns if turn.role == "user"), None)
-    if first is None:
-        return NEW_TITLE
-    text = " ".join(first.text.split())
-    if not text:
-        return first.attachments[0].name if first.attachments else NEW_TITLE
-    if len(text) <= _TITLE_CHARACTERS:
-        return text
-    head, space, _ = text[: _TITLE_CHARACTERS + 1].rpartition(" ")
-    return (head if space else text[:_TITLE_CHARACTERS]) + "…"
-
-
-def _activity(phase: Phase, info: Info) -> str:
-    """What a request does, in at most three words."""
-    if phase is Phase.PREFILL:
-        return f"prefill {info['progress'] * 100:.0f} %"
-    if phase is Phase.VISION:
-        return str(info["detail"])
-    rate: float | None = info["tokens_per_second"]
-    if phase is Phase.GENERATION and rate is not None:
-        return f"{rate:.0f} tok/s" if rate >= 10 else f"{rate:.1f} tok/s"
-    return "answering" if phase is Phase.GENERATION else phase.value

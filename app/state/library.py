@@ -129,6 +129,18 @@ class Library(QObject):
         self.select(conversation.id)
         return conversation
 
+    def fork(self, id: str, turn_id: str) -> None:
+        """Open a copy of an open chat, up to one of its turns, in a tab of its own."""
+        origin = self._tab(id)
+        if origin is None or not origin.offers(turn_id).fork:
+            return
+        record, turns = origin.branch_off(turn_id)
+        conversation = self._fresh(record)
+        self.tabs.insert(self.tabs.index(origin) + 1, conversation)
+        conversation.begin_with(turns)
+        self.tabs_changed.emit()
+        self.select(conversation.id)
+
     def open(self, id: str) -> None:
         """Show a chat of the list: in its tab, or in a new one as soon as it was read."""
         self._wanted = id

@@ -8,6 +8,7 @@ from typing import Any
 from PySide6.QtCore import QObject, QTimer
 
 from app.state.model import Model
+from engine.request import Phase
 
 _INTERVAL_MS = 250
 Info = dict[str, Any]
@@ -45,3 +46,15 @@ class Pulse(QObject):
             told = self._followers.get(info["request_id"])
             if told is not None:
                 told(info)
+
+
+def activity(phase: Phase, info: Info) -> str:
+    """What a request does, in at most three words."""
+    if phase is Phase.PREFILL:
+        return f"prefill {info['progress'] * 100:.0f} %"
+    if phase is Phase.VISION:
+        return str(info["detail"])
+    rate: float | None = info["tokens_per_second"]
+    if phase is Phase.GENERATION and rate is not None:
+        return f"{rate:.0f} tok/s" if rate >= 10 else f"{rate:.1f} tok/s"
+    return "answering" if phase is Phase.GENERATION else phase.value

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 from uuid import uuid4
 
@@ -48,6 +48,13 @@ class AnswerFacts:
             output.completion_tokens, rate, ttft, output.prompt_tokens, output.cached_tokens, output.finish_reason
         )
 
+    def after(self, earlier: AnswerFacts | None) -> AnswerFacts:
+        """Facts of an answer that was gone on with: its tokens add up, its first token is that of the beginning."""
+        if earlier is None:
+            return self
+        tokens = earlier.completion_tokens + self.completion_tokens
+        return replace(self, completion_tokens=tokens, ttft_s=earlier.ttft_s)
+
 
 @dataclass(slots=True, eq=False)
 class Turn:
@@ -70,6 +77,25 @@ class Turn:
         if self.role == "user":
             return self.state != "queued"
         return self.state in ("done", "stopped", "cut") and bool(self.text.strip())
+
+    @property
+    def begun(self) -> bool:
+        """Whether it is an answer with something in it."""
+        return self.role == "assistant" and bool(self.text.strip() or self.reasoning.strip())
+
+    @property
+    def at_limit(self) -> bool:
+        """Whether it is an answer that was ended by the limit of its length."""
+        return self.state == "done" and self.facts is not None and self.facts.finish_reason == "length"
+
+    @property
+    def early(self) -> bool:
+        """Whether it is the beginning of an answer that did not come to its end."""
+        return self.begun and (self.at_limit or self.state in ("stopped", "cut"))
+
+    def copy(self, parent_id: str | None) -> Turn:
+        """The same turn as part of another chat."""
+        return replace(self, id=uuid4().hex, parent_id=parent_id)
 
     def message(self) -> dict[str, Any]:
         """The turn as a chat message with content parts, pictures first."""

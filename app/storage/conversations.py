@@ -6,7 +6,7 @@ import json
 import sqlite3
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Literal
+from typing import Literal
 
 Role = Literal["user", "assistant"]
 _TURN_COLUMNS = "id, conversation_id, parent_id, role, text, reasoning, state, error, facts, created"
@@ -69,7 +69,7 @@ class DraftRecord:
 
 @dataclass(frozen=True, slots=True)
 class StoredConversation:
-    """A conversation as it is opened: its active branch, oldest turn first, then queued turns, and its draft."""
+    """A conversation as it is opened: the turns of all its branches, oldest first, then queued ones, and its draft."""
 
     record: ConversationRecord
     turns: tuple[TurnRecord, ...]
@@ -135,7 +135,7 @@ def put_draft(connection: sqlite3.Connection, conversation_id: str, draft: Draft
 
 
 def load_conversation(connection: sqlite3.Connection, conversation_id: str) -> StoredConversation | None:
-    """Read the active branch and the draft; None for an unknown or deleted conversation."""
+    """Read the turns of all branches and the draft; None for an unknown or deleted conversation."""
     row = connection.execute(
         """SELECT id, title, named, created, updated, system_prompt, sampling, active_leaf FROM conversations
         WHERE id = ? AND deleted_at IS NULL""",
@@ -144,44 +144,23 @@ def load_conversation(connection: sqlite3.Connection, conversation_id: str) -> S
     if row is None:
         return None
     record = ConversationRecord(row[0], row[1], bool(row[2]), *row[3:])
-    turns = _branch(connection, record) + _queued(connection, conversation_id)
-    return StoredConversation(record, turns, _draft(connection, conversation_id))
+    return StoredConversation(record, _turns(connection, conversation_id), _draft(connection, conversation_id))
 
 
-def _branch(connection: sqlite3.Connection, record: ConversationRecord) -> tuple[TurnRecord, ...]:
-    leaf = connection.execute(  # the newest turn stands in for a leaf that is not there
-        """SELECT id FROM turns WHERE conversation_id = ? AND state <> 'queued'
-        ORDER BY id IS ? DESC, seq DESC LIMIT 1""",
-        (record.id, record.active_leaf),
-    ).fetchone()
+def _turns(connection: sqlite3.Connection, conversation_id: str) -> tuple[TurnRecord, ...]:
+    shown: dict[str, list[AttachmentRecord]] = {}
     rows = connection.execute(
-        f"""WITH RECURSIVE branch (turn_id, depth) AS (
-            SELECT id, 0 FROM turns WHERE id = ?
-            UNION ALL SELECT turns.parent_id, depth + 1 FROM branch JOIN turns ON turns.id = branch.turn_id
-                WHERE turns.parent_id IS NOT NULL
-        ) SELECT {_TURN_COLUMNS} FROM branch JOIN turns ON turns.id = branch.turn_id ORDER BY depth DESC""",
-        leaf or (None,),
-    )
-    return _turns(connection, rows.fetchall())
-
-
-def _queued(connection: sqlite3.Connection, conversation_id: str) -> tuple[TurnRecord, ...]:
-    rows = connection.execute(
-        f"SELECT {_TURN_COLUMNS} FROM turns WHERE conversation_id = ? AND state = 'queued' ORDER BY seq",
+        f"""SELECT turn_id, {_ATTACHMENT_COLUMNS} FROM attachments
+        WHERE turn_id IN (SELECT id FROM turns WHERE conversation_id = ?) ORDER BY turn_id, position""",
         (conversation_id,),
     )
-    return _turns(connection, rows.fetchall())
-
-
-def _turns(connection: sqlite3.Connection, rows: Iterable[tuple[Any, ...]]) -> tuple[TurnRecord, ...]:
-    return tuple(replace(TurnRecord(*row), attachments=_attachments(connection, row[0])) for row in rows)
-
-
-def _attachments(connection: sqlite3.Connection, turn_id: str) -> tuple[AttachmentRecord, ...]:
-    rows = connection.execute(
-        f"SELECT {_ATTACHMENT_COLUMNS} FROM attachments WHERE turn_id = ? ORDER BY position", (turn_id,)
+    for turn_id, *values in rows:
+        shown.setdefault(turn_id, []).append(AttachmentRecord(*values))
+    turns = connection.execute(
+        f"SELECT {_TURN_COLUMNS} FROM turns WHERE conversation_id = ? ORDER BY state = 'queued', seq",
+        (conversation_id,),
     )
-    return tuple(AttachmentRecord(*row) for row in rows)
+    return tuple(replace(TurnRecord(*row), attachments=tuple(shown.get(row[0], ()))) for row in turns)
 
 
 def _draft(connection: sqlite3.Connection, conversation_id: str) -> DraftRecord:

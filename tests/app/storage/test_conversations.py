@@ -45,20 +45,18 @@ def test_a_conversation_comes_back_as_it_was_put(connection):
     assert (stored.record.title, stored.record.named, stored.record.active_leaf) == ("Kitchen", False, "t2")
 
 
-def test_the_branch_ends_at_the_active_leaf_and_other_variants_stay_stored(connection):
+def test_all_variants_come_back_in_the_order_in_which_they_were_made(connection):
     chat(connection, leaf="b")
     turn(connection, "q")
-    turn(connection, "a", "q", role="assistant", text="first try")
-    turn(connection, "b", "q", role="assistant", text="second try")
-    assert [item.id for item in rows.load_conversation(connection, "c").turns] == ["q", "b"]
-    assert connection.execute("SELECT id FROM turns WHERE parent_id = 'q' ORDER BY seq").fetchall() == [("a",), ("b",)]
-
-
-def test_a_lost_leaf_shows_the_newest_turn_instead_of_an_empty_chat(connection):
-    chat(connection, leaf="gone")
-    turn(connection, "q")
-    turn(connection, "a", "q", role="assistant")
-    assert [item.id for item in rows.load_conversation(connection, "c").turns] == ["q", "a"]
+    turn(connection, "b", "q", role="assistant", text="first try", attachments=(OVEN,))
+    turn(connection, "a", "q", role="assistant", text="second try")
+    turn(connection, "q", text="changed")
+    stored = rows.load_conversation(connection, "c")
+    assert [(item.id, item.parent_id, len(item.attachments)) for item in stored.turns] == [
+        ("q", None, 0),
+        ("b", "q", 1),
+        ("a", "q", 0),
+    ]
 
 
 def test_queued_turns_come_last_in_the_order_of_sending(connection):
