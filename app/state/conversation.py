@@ -48,6 +48,7 @@ class Conversation(QObject):
         branch_changed: another branch is shown, so that many turns came or went at once.
         activity_changed: phase, activity, speed or unread changed.
         title_changed: the new title.
+        forking: the person wants a copy of the chat up to this turn in another tab.
         stored: it became part of the library, or its title or time changed there.
     """
 
@@ -57,6 +58,7 @@ class Conversation(QObject):
     branch_changed = Signal()
     activity_changed = Signal()
     title_changed = Signal(str)
+    forking = Signal(str)
     stored = Signal()
 
     def __init__(self, room: Room, record: ConversationRecord | None = None, parent: QObject | None = None) -> None:
@@ -126,6 +128,11 @@ class Conversation(QObject):
         position = variants.index(turn) + by
         if 0 <= position < len(variants):
             self._show_branch(self._tree.through(variants[position]))
+
+    def fork(self, turn_id: str) -> None:
+        """Go another way from a turn on, in a tab of its own."""
+        if self.offers(turn_id).fork:
+            self.forking.emit(turn_id)
 
     def reveal(self, turn_id: str) -> None:
         """Show the branch that a turn is on, unless an answer is being written on another one."""

@@ -129,18 +129,6 @@ class Library(QObject):
         self.select(conversation.id)
         return conversation
 
-    def fork(self, id: str, turn_id: str) -> None:
-        """Open a copy of an open chat, up to one of its turns, in a tab of its own."""
-        origin = self._tab(id)
-        if origin is None or not origin.offers(turn_id).fork:
-            return
-        record, turns = origin.branch_off(turn_id)
-        conversation = self._fresh(record)
-        self.tabs.insert(self.tabs.index(origin) + 1, conversation)
-        conversation.begin_with(turns)
-        self.tabs_changed.emit()
-        self.select(conversation.id)
-
     def open(self, id: str) -> None:
         """Show a chat of the list: in its tab, or in a new one as soon as it was read."""
         self._wanted = id
@@ -223,7 +211,17 @@ class Library(QObject):
     def _fresh(self, record: rows.ConversationRecord | None = None) -> Conversation:
         conversation = Conversation(self._room, record)
         conversation.stored.connect(partial(self._stored, conversation))
+        conversation.forking.connect(partial(self._fork, conversation))
         return conversation
+
+    def _fork(self, origin: Conversation, turn_id: str) -> None:
+        """Open a copy of an open chat, up to one of its turns, in a tab of its own."""
+        record, turns = origin.branch_off(turn_id)
+        conversation = self._fresh(record)
+        self.tabs.insert(self.tabs.index(origin) + 1, conversation)
+        conversation.begin_with(turns)
+        self.tabs_changed.emit()
+        self.select(conversation.id)
 
     def _restored(self, opened: _Opened) -> Conversation:
         conversation = self._fresh(opened.stored.record)

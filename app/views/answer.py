@@ -10,7 +10,6 @@ from PySide6.QtGui import QPainter, QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QMenu, QPushButton, QWidget
 
 from app.views import markdown
-from app.views.buttons import QuietButton
 from app.views.footer import facts_line
 from app.views.message import Message
 from app.views.text import TextView
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
     from app.state.conversation import Turn
 
 
-_ENDINGS = {"stopped": "Stopped", "cut": "Cut at the length limit"}
+_ENDINGS = {"stopped": "Stopped", "cut": "Interrupted"}
 
 
 class Trouble(QWidget):
@@ -55,11 +54,15 @@ class Answer(Message):
         self._settled = 0
         self._sealed: list[str] = []
         self._trouble: Trouble | None = None
-        self._newest = True
-        self._again = QuietButton("retry", "Answer again", self)
-        self._again.clicked.connect(lambda: self.retry.emit(self.turn.id))
-        self.footer.add(self._again)
+        self._resume = QPushButton("Continue", self)
+        self._resume.setObjectName("link")
+        self._resume.setAccessibleName("Continue the answer")
+        self._resume.clicked.connect(lambda: self.resumed.emit(self.turn.id))
+        self.footer.lead(self._resume)
+        self._again = self.action("retry", "Answer again", lambda: self.retry.emit(self.turn.id))
+        self._fork = self.action("fork", "Fork into a new tab", lambda: self.forked.emit(self.turn.id))
         self.column.addWidget(self.footer)
+        self.show_offers()
         self.refresh("")
 
     def views(self) -> list[TextView]:
@@ -67,7 +70,7 @@ class Answer(Message):
 
     def stops(self) -> list[QWidget]:
         trouble: list[QWidget] = [self._trouble.text, self._trouble.again] if self._trouble else []
-        return [*self._pieces, *trouble, *self.footer.buttons]
+        return [*self._pieces, *trouble, self._resume, *self.footer.stops()]
 
     def refresh(self, activity: str) -> None:
         live = self.turn.state in ("live", "queued")
@@ -78,22 +81,19 @@ class Answer(Message):
         for piece in self._pieces:
             piece.caret(live and piece is self._pieces[-1])
         self._explain()
-        self._offer()
         self.footer.say(self._line(activity if live else ""))
 
-    def newest(self, newest: bool) -> None:
-        """Only the newest answer can be made again."""
-        self._newest = newest
-        self._offer()
-
-    def _offer(self) -> None:
-        again = self._newest and self.turn.state not in ("live", "queued")
-        self._again.setVisible(again)
+    def show_offers(self) -> None:
+        self._resume.setVisible(self.offers.resume)
+        self._again.setVisible(self.offers.again)
+        self._fork.setVisible(self.offers.fork)
         if self._trouble is not None:
-            self._trouble.again.setVisible(again)
+            self._trouble.again.setVisible(self.offers.again)
 
     def fill_menu(self, menu: QMenu) -> None:
-        if not self._again.isHidden():
+        if self.offers.resume:
+            menu.addAction("Continue the answer", lambda: self.resumed.emit(self.turn.id))
+        if self.offers.again:
             menu.addAction("Answer again", lambda: self.retry.emit(self.turn.id))
 
     def _grow(self) -> None:
@@ -127,6 +127,7 @@ class Answer(Message):
         if failed and self._trouble is None:
             self._trouble = Trouble(self)
             self._trouble.again.clicked.connect(lambda: self.retry.emit(self.turn.id))
+            self._trouble.again.setVisible(self.offers.again)
             self.column.insertWidget(self.column.count() - 1, self._trouble)
             self._chain()
         if self._trouble is not None:
@@ -134,6 +135,9 @@ class Answer(Message):
             self._trouble.text.show_plain(self.turn.error or "")
 
     def _line(self, activity: str) -> str:
-        facts = facts_line(self.turn.facts) if self.turn.facts and self.turn.facts.completion_tokens else ""
-        said = _ENDINGS.get(self.turn.state, activity[:1].upper() + activity[1:])
+        turn = self.turn
+        if turn.state in ("live", "queued"):
+            return activity[:1].upper() + activity[1:]
+        facts = facts_line(turn.facts) if turn.facts and turn.facts.completion_tokens else ""
+        said = "Reached the length limit" if turn.at_limit else _ENDINGS.get(turn.state, "")
         return " · ".join(part for part in (said, facts) if part)

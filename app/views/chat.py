@@ -23,6 +23,7 @@ class Chat(QWidget):
         self.transcript = Transcript(conversation, model, self)
         self.composer = ComposerView(conversation, model, self)
         self.composer.field.paged.connect(self.transcript.page)
+        self.composer.field.recalled.connect(self.transcript.edit_last)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)

@@ -21,12 +21,14 @@ class Field(QPlainTextEdit):
         brought: something that is not plain text was pasted.
         focused: it got or lost the keyboard.
         paged: scroll the conversation by pages (-1 up, 1 down).
+        recalled: the arrow up was pressed in the empty field.
     """
 
     submitted = Signal()
     brought = Signal(object)
     focused = Signal()
     paged = Signal(int)
+    recalled = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -48,6 +50,8 @@ class Field(QPlainTextEdit):
             self.submitted.emit()
         elif event.key() in _PAGES and not event.modifiers():
             self.paged.emit(_PAGES[Qt.Key(event.key())])
+        elif event.key() == Qt.Key.Key_Up and not event.modifiers() and self.document().isEmpty():
+            self.recalled.emit()
         else:
             super().keyPressEvent(event)
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QSizePolicy, QWidget
+from PySide6.QtCore import QEvent, QObject, Qt
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QSizePolicy, QWidget
 
 from app.views.buttons import QuietButton
 from app.views.theme import set_font
+from app.views.variants import Variants
 
 if TYPE_CHECKING:
     from app.state.conversation import AnswerFacts
@@ -35,11 +36,13 @@ def _figures(value: float) -> str:
 
 
 class Footer(QWidget):
-    """The line under a message: what it cost or what is happening, and its actions."""
+    """The line under a message: what it cost or what is happening, and its actions, drawn on hover and focus."""
 
-    def __init__(self, parent: QWidget | None = None, *, right: bool = False) -> None:
+    def __init__(self, noun: str, parent: QWidget | None = None, *, right: bool = False) -> None:
         super().__init__(parent)
         self.setFixedHeight(28)
+        self._hovered = False
+        self.variants = Variants(noun, self)
         self.label = QLabel(self)
         self.label.setObjectName("muted")
         set_font(self.label, 12)
@@ -49,6 +52,7 @@ class Footer(QWidget):
         self._row.setSpacing(4)
         self.buttons: list[QuietButton] = []
         self._row.addWidget(self.label, 1)
+        self._row.insertWidget(1 if right else 0, self.variants)
         self.label.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
         if right:
             self.label.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
@@ -57,6 +61,21 @@ class Footer(QWidget):
         """Append an action."""
         self.buttons.append(button)
         self._row.addWidget(button)
+        button.installEventFilter(self)
+
+    def lead(self, button: QPushButton) -> None:
+        """Put a button that is always drawn before the actions."""
+        self._row.insertWidget(self._row.indexOf(self.label) + 1, button)
+
+    def stops(self) -> list[QWidget]:
+        """What Tab visits, in order."""
+        return [self.variants.back, self.variants.on, *self.buttons]
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """All actions show when the keyboard is on one of them."""
+        if event.type() in (QEvent.Type.FocusIn, QEvent.Type.FocusOut):
+            self._draw(focused=event.type() is QEvent.Type.FocusIn)
+        return False
 
     def say(self, text: str) -> None:
         """Show one line; nothing is laid out again when it has not changed."""
@@ -65,5 +84,9 @@ class Footer(QWidget):
 
     def show_ink(self, shown: bool) -> None:
         """Draw the actions or leave their places empty."""
+        self._hovered = shown
+        self._draw(focused=any(button.hasFocus() for button in self.buttons))
+
+    def _draw(self, *, focused: bool) -> None:
         for button in self.buttons:
-            button.show_ink(shown)
+            button.show_ink(self._hovered or focused)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QEvent, QPoint, Qt, QTimer, Signal
-from PySide6.QtGui import QEnterEvent, QGuiApplication
+from PySide6.QtGui import QContextMenuEvent, QEnterEvent, QGuiApplication
 from PySide6.QtWidgets import QMenu, QVBoxLayout, QWidget
 
+from app.state.branch import Offers
 from app.views import code
 from app.views.buttons import QuietButton
 from app.views.footer import Footer
@@ -23,11 +25,20 @@ _COPIED_MS = 1500
 class Message(QWidget):
     """What both kinds share: text views, actions on hover and in the context menu.
 
-    Signals:
-        retry: the person wants this answer made again (its turn's id).
+    Signals, each with the turn's id:
+        retry: the person wants this answer made again.
+        resumed: the person wants this answer gone on with.
+        edited: the person asks this in other words (the words).
+        stepped: the person wants to see another variant (1: the next, -1: the previous).
+        forked: the person wants to go another way from here, in another tab.
     """
 
     retry = Signal(str)
+    resumed = Signal(str)
+    edited = Signal(str, str)
+    stepped = Signal(str, int)
+    forked = Signal(str)
+    noun = "variant"
 
     def __init__(self, turn: Turn, parent: QWidget | None = None, *, right: bool) -> None:
         super().__init__(parent)
@@ -35,10 +46,28 @@ class Message(QWidget):
         self.column = QVBoxLayout(self)
         self.column.setContentsMargins(0, 0, 0, 0)
         self.column.setSpacing(0)
-        self.footer = Footer(self, right=right)
-        self._copy = QuietButton("copy", "Copy message", self)
-        self._copy.clicked.connect(self.copy_text)
-        self.footer.add(self._copy)
+        self.offers = Offers()
+        self.footer = Footer(self.noun, self, right=right)
+        self.footer.variants.stepped.connect(lambda by: self.stepped.emit(self.turn.id, by))
+        self._copy = self.action("copy", "Copy message", self.copy_text)
+
+    def action(self, picture: str, name: str, does: Callable[[], object]) -> QuietButton:
+        """Add a button to the footer."""
+        button = QuietButton(picture, name, self)
+        button.clicked.connect(lambda _=False: does())
+        self.footer.add(button)
+        return button
+
+    def offer(self, offers: Offers) -> None:
+        """Show what can be done with the turn now."""
+        if offers != self.offers:
+            self.offers = offers
+            self.footer.variants.say(offers.position, offers.variants, switch=offers.switch)
+            self.show_offers()
+
+    def show_offers(self) -> None:
+        """Show or hide the actions that only this kind of message has."""
+        raise NotImplementedError
 
     def copy_text(self) -> None:
         """Put the turn's text on the clipboard and say so for a moment."""
@@ -52,7 +81,7 @@ class Message(QWidget):
 
     def stops(self) -> list[QWidget]:
         """What Tab visits, in order."""
-        return [*self.views(), *self.footer.buttons]
+        return [*self.views(), *self.footer.stops()]
 
     def refresh(self, activity: str) -> None:
         """Draw the turn as it is now; ``activity`` says what the engine does for it."""
@@ -69,18 +98,41 @@ class Message(QWidget):
             view.colour(block)
 
     def menu_at(self, view: TextView, place: QPoint) -> None:
-        """Open the context menu."""
-        menu = QMenu(self)
-        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        """Open the context menu of a piece of text."""
+        menu = self._menu()
         if view.textCursor().hasSelection():
             menu.addAction("Copy selection", view.copy)
         menu.addAction("Copy message", self.copy_text)
         menu.addAction("Select all", view.selectAll)
-        self.fill_menu(menu)
+        self._fill(menu)
         menu.popup(view.viewport().mapToGlobal(place))
+
+    def contextMenuEvent(self, event: QContextMenuEvent) -> None:
+        """Open the menu where there is no text: beside it, on pictures, on a button with the keyboard."""
+        menu = self._menu()
+        menu.addAction("Copy message", self.copy_text)
+        self._fill(menu)
+        menu.popup(event.globalPos())
+
+    def _menu(self) -> QMenu:
+        menu = QMenu(self)
+        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        return menu
+
+    def _fill(self, menu: QMenu) -> None:
+        offers, turn_id = self.offers, self.turn.id
+        menu.addSeparator()
+        self.fill_menu(menu)
+        if offers.fork:
+            menu.addAction("Fork into a new tab", lambda: self.forked.emit(turn_id))
+        if offers.switch and offers.position > 1:
+            menu.addAction(f"Previous {self.noun}", lambda: self.stepped.emit(turn_id, -1))
+        if offers.switch and offers.position < offers.variants:
+            menu.addAction(f"Next {self.noun}", lambda: self.stepped.emit(turn_id, 1))
 
     def fill_menu(self, menu: QMenu) -> None:
         """Add what only this kind of message offers."""
+        raise NotImplementedError
 
     def adopt(self, view: TextView) -> TextView:
         """Give a new piece of text our context menu."""

@@ -41,6 +41,7 @@ class Transcript(QScrollArea):
         self._dirty: set[str] = set()
         self._stale: dict[str, Message] = {}
         self._following = True
+        self._busy = False
         self._span = 0
         self._rest_ms = FRAME_MS
         self._lay_out()
@@ -75,6 +76,7 @@ class Transcript(QScrollArea):
         self._chat.turn_added.connect(self._add)
         self._chat.turn_changed.connect(self._touch)
         self._chat.turn_removed.connect(self._remove)
+        self._chat.branch_changed.connect(self._rebranch)
         self._chat.activity_changed.connect(self._touch_live)
         self._model.changed.connect(self._touch_live)
         theme.changed.connect(self._restyle)
@@ -88,6 +90,13 @@ class Transcript(QScrollArea):
         self._following = True
         self.verticalScrollBar().setValue(self.verticalScrollBar().maximum())
         self._place_jump()
+
+    def edit_last(self) -> None:
+        """Let the person's last question be changed, if it can be now."""
+        last = next((turn.id for turn in reversed(self._chat.turns) if turn.role == "user"), "")
+        message = self._messages.get(last)
+        if isinstance(message, Question):
+            message.edit()
 
     def page(self, by: int) -> None:
         """Scroll by most of what is seen, up (-1) or down (1)."""
@@ -117,6 +126,10 @@ class Transcript(QScrollArea):
         kind = Question if turn.role == "user" else Answer
         message = kind(turn, self._inner)
         message.retry.connect(self._chat.retry)
+        message.resumed.connect(self._chat.resume)
+        message.edited.connect(self._chat.edit)
+        message.stepped.connect(self._chat.show_variant)
+        message.forked.connect(self._chat.fork)
         self._messages[turn.id] = message
         order = [each.id for each in self._chat.turns if each.id in self._messages]
         self._column.insertWidget(1 + order.index(turn.id), message)
@@ -149,12 +162,23 @@ class Transcript(QScrollArea):
             message.deleteLater()
         self._settle()
 
+    def _rebranch(self) -> None:
+        """Forget what is not on the branch any more, and build what is new slice by slice."""
+        shown = {turn.id for turn in self._chat.turns}
+        for turn_id in set(self._messages) - shown:
+            self._remove(turn_id)
+        self._following = True
+        self._build()
+
     def _touch(self, turn_id: str) -> None:
         self._dirty.add(turn_id)
         if self.isVisible() and not self._frame.isActive():
             self._frame.start(self._rest_ms)
 
     def _touch_live(self) -> None:
+        if self._busy != (self._chat.phase is not None):
+            self._busy = not self._busy
+            self._offer()
         for turn in self._chat.turns[-4:]:
             if turn.state in ("live", "queued"):
                 self._touch(turn.id)
@@ -200,13 +224,15 @@ class Transcript(QScrollArea):
             message.colour(block)
 
     def _settle(self) -> None:
-        """After turns came or went: the invitation, and which answer is the newest."""
+        """After turns came or went: the invitation, and what can be done with each."""
         self._empty.setVisible(not self._chat.turns)
-        last = self._chat.turns[-1].id if self._chat.turns else ""
-        for turn_id, message in self._messages.items():
-            if isinstance(message, Answer):
-                message.newest(turn_id == last)
+        self._offer()
         self._order_focus()
+
+    def _offer(self) -> None:
+        """Show at each message what can be done with it now."""
+        for turn_id, message in self._messages.items():
+            message.offer(self._chat.offers(turn_id))
 
     def _order_focus(self) -> None:
         """Let Tab visit messages from top to bottom, whenever each was built."""

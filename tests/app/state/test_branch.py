@@ -281,7 +281,7 @@ def test_thoughts_of_a_begun_answer_are_handed_over_apart(act, talk, scheduler, 
 def test_a_fork_is_a_chat_of_its_own_beside_the_first(run, until, talk, act, scheduler, library, chat):
     talk("one", "two")
     act(library.new_chat)
-    act(lambda: library.fork(chat.id, chat.turns[1].id))
+    act(lambda: chat.fork(chat.turns[1].id))
     assert library.tabs.index(library.current) == 1
     fork = library.current
     assert (words(fork), fork.title) == (["one", "ONE"], "one (2)")
@@ -304,9 +304,8 @@ def test_no_fork_from_an_answer_that_grows_or_from_nowhere(run, until, scheduler
     async def go():
         ask(chat, "one")
         await until(lambda: scheduler.live)
-        library.fork(chat.id, chat.turns[1].id)
-        library.fork(chat.id, "unknown")
-        library.fork("unknown", chat.turns[0].id)
+        chat.fork(chat.turns[1].id)
+        chat.fork("unknown")
 
     run(go())
     assert library.tabs == [chat]

@@ -13,6 +13,7 @@ from PIL import Image
 from PySide6.QtCore import QObject, Signal
 
 from app.state.attachment import Attachment
+from app.state.branch import Offers
 from app.state.composer import Chip, Composer
 from app.state.library import Entry
 from app.state.turn import AnswerFacts, Turn
@@ -88,6 +89,7 @@ class Chat(QObject):
     turn_added = Signal(str)
     turn_changed = Signal(str)
     turn_removed = Signal(str)
+    branch_changed = Signal()
     activity_changed = Signal()
     title_changed = Signal(str)
 
@@ -103,12 +105,35 @@ class Chat(QObject):
         self.unread = False
         self.stopped = 0
         self.retried: list[str] = []
+        self.calls: list[tuple[object, ...]] = []
+        self.positions: dict[str, tuple[int, int]] = {}
 
     def stop(self) -> None:
         self.stopped += 1
 
     def retry(self, turn_id: str) -> None:
         self.retried.append(turn_id)
+
+    def resume(self, turn_id: str) -> None:
+        self.calls.append(("resume", turn_id))
+
+    def edit(self, turn_id: str, text: str) -> None:
+        self.calls.append(("edit", turn_id, text))
+
+    def show_variant(self, turn_id: str, by: int) -> None:
+        self.calls.append(("variant", turn_id, by))
+
+    def fork(self, turn_id: str) -> None:
+        self.calls.append(("fork", turn_id))
+
+    def offers(self, turn_id: str) -> Offers:
+        turn = next(turn for turn in self.turns if turn.id == turn_id)
+        if turn.state == "queued":
+            return Offers()
+        position, count = self.positions.get(turn_id, (1, 1))
+        rests, mine = self.phase is None, turn.role == "user"
+        resume = rests and turn is self.turns[-1] and turn.early
+        return Offers(position, count, rests and count > 1, rests and mine, rests and not mine, resume, True)
 
     def rename(self, title: str) -> None:
         self.title = title

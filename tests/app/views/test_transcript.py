@@ -217,14 +217,6 @@ def test_a_failed_answer_says_why_and_offers_another_try(stage, qtbot) -> None:
     assert answers(made.window.page.transcript) == []
 
 
-def test_only_the_newest_answer_can_be_made_again(stage, qtbot) -> None:
-    made = stage("Kitchen")
-    made.chat.answer("One")
-    made.chat.answer("Two")
-    settle(qtbot, made.window.page.transcript)
-    assert [message._again.isHidden() for message in answers(made.window.page.transcript)] == [True, False]
-
-
 def test_waiting_turns_say_what_they_wait_for(stage, qtbot) -> None:
     made = stage("Kitchen")
     made.model.status = "loading"
