@@ -117,7 +117,10 @@ class Transcript(QScrollArea):
         more = next(self._missing(), None) is not None or (bool(self._stale) and self.isVisible())
         if more != self._builder.isActive():
             self._builder.start() if more else self._builder.stop()
-        self._settle()
+        if more:
+            self._empty.setVisible(not self._chat.turns)
+        else:
+            self._settle()
 
     def _missing(self) -> Iterator[Turn]:
         return (turn for turn in reversed(self._chat.turns[-self._wanted :]) if turn.id not in self._messages)
