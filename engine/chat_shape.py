@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from engine.messages import tokenizer_of
+
 _FIRST, _REPLY, _NEXT = "\ue100", "\ue101", "\ue102"
 """Private-use characters that stand for the texts of the tiny conversation."""
 _NEAR = 32
@@ -40,7 +42,7 @@ def learn_shape(processor: Any, options: Mapping[str, Any]) -> ChatShape:
         processor: what ``load_model`` returned.
         options: for the chat template.
     """
-    tokenizer = processor.tokenizer
+    tokenizer = tokenizer_of(processor)
     template = getattr(processor, "chat_template", None) or getattr(tokenizer, "chat_template", None)
 
     def render(messages: Sequence[Mapping[str, Any]], prompt: bool) -> str:

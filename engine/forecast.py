@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from engine.errors import RequestRejected
+from engine.errors import MediaError, RequestRejected
 from engine.media.audio import DEFAULT_MAX_SECONDS, DEFAULT_RATE, probe_audio, read_audio
 from engine.media.document import DEFAULT_MAX_PAGES, drawn_size, probe_pdf
 from engine.media.image import DEFAULT_MAX_PIXELS, Picture
@@ -22,7 +22,7 @@ from engine.media.video import VideoInfo, probe_video
 from engine.memory import CacheCost
 from engine.messages import MediaSource, Message, Page
 from engine.prompt import PreparedPrompt, PromptModel, prepare_messages
-from engine.reader import MediaModel, MediaShape, Placed, check_sound, frame_limit
+from engine.reader import MediaModel, MediaShape, Placed, check_sound, frame_limit, times_told
 
 _NO_PATCHES = np.empty(0, np.float32)
 
@@ -49,7 +49,7 @@ class Estimate:
 def estimate(processor: Any, messages: Sequence[Message], **template_options: Any) -> Estimate:
     """Tell what a conversation would cost with a loaded model.
 
-    Token counts are those of the real request; clips of uneven frame rate may differ by a few frames.
+    Token counts are those of the real request; for a clip of uneven frame rate its time stamps are a guess.
 
     Args:
         processor: what ``load_model`` returned.
@@ -123,6 +123,8 @@ class Ruler:
         """Sizes of the pages that would be drawn."""
         sizes = probe_pdf(document).sizes
         numbers = [number for number in (pages or range(len(sizes))) if 0 <= number < len(sizes)]
+        if not numbers:
+            raise MediaError(f"The document has {len(sizes)} pages, none of them chosen. Choose other pages.")
         return [Page(f"page {number + 1}", drawn_size(sizes[number])) for number in numbers[:DEFAULT_MAX_PAGES]]
 
     def _picture(self, model: MediaModel, source: MediaSource) -> MediaShape:
@@ -134,7 +136,7 @@ class Ruler:
         info = probe_video(source.source)
         most = frame_limit(model, self.max_frames)
         wanted = frame_times(info.duration, source.fps or self.fps, most, source.start, source.end)
-        times = _shown(info, wanted)
+        times = _times(info, wanted)
         self.frames += len(times)
         width, height = fit_size(*info.size, FRAME_PIXELS)
         return MediaShape("video", width, height, times=times)
@@ -148,12 +150,13 @@ class Ruler:
         return MediaShape("audio", samples=round(seconds * DEFAULT_RATE))
 
 
-def _shown(info: VideoInfo, wanted: Sequence[float]) -> tuple[float, ...]:
-    """Times of the frames on screen at the wanted times, each once, as an even frame rate has them."""
+def _times(info: VideoInfo, wanted: Sequence[float]) -> tuple[float, ...]:
+    """Times of the frames on screen at the wanted times, as an even frame rate has them."""
+    if info.frames_estimate == 1:
+        return (0.0,) * MIN_FRAMES
     last = info.frames_estimate - 1
-    numbers = sorted({min(int(time * info.fps + 1e-6), last) for time in wanted})
-    times = tuple(number / info.fps for number in numbers)
-    return times * MIN_FRAMES if len(times) < MIN_FRAMES else times
+    numbers = [min(int(time * info.fps + 1e-6), last) for time in wanted]
+    return times_told(numbers, wanted, [number / info.fps for number in range(info.frames_estimate)])
 
 
 def _picture_size(source: Any) -> tuple[int, int]:

@@ -14,6 +14,7 @@ from hashlib import blake2b
 from typing import Any
 
 from engine.chat_shape import ChatShape, learn_shape
+from engine.messages import tokenizer_of
 
 _KEPT = 4096
 
@@ -34,7 +35,7 @@ class History:
 
     def spelling(self, options: Mapping[str, Any]) -> Spelling:
         """A tokeniser for one prompt, rendered with these template options."""
-        return Spelling(self, self._processor.tokenizer, self._shape(options))
+        return Spelling(self, tokenizer_of(self._processor), self._shape(options))
 
     def record(self, prompt: bytes, text: str, ids: Sequence[int]) -> None:
         """Remember a reply.

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import bisect
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -11,11 +12,16 @@ from numpy.typing import NDArray
 
 from engine.errors import MediaError
 from engine.media.audio import DEFAULT_MAX_SECONDS, read_audio
+from engine.media.clip import Clip
 from engine.media.document import read_pdf
 from engine.media.fingerprint import fingerprint
 from engine.media.image import Picture, read_image
+from engine.media.sampling import frame_times
 from engine.media.video import read_video
 from engine.messages import MediaKind, MediaSource, Page
+
+_SAME_TIME_S = 1e-4
+"""Containers round times to their clock."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,20 +151,23 @@ class Reader:
         return Placed("image", layout, fingerprint(picture.pixels, model.geometry), patches, mask)
 
     def _clip(self, model: MediaModel, source: MediaSource) -> Placed:
+        fps, most = source.fps or self.fps, frame_limit(model, self.max_frames)
         clip = read_video(
             source.source,
-            fps=source.fps or self.fps,
-            max_frames=frame_limit(model, self.max_frames),
+            fps=fps,
+            max_frames=most,
             start=source.start,
             end=source.end,
             should_stop=self.should_stop,
         )
-        _, height, width, _ = clip.frames.shape
-        layout = model.lay_out(MediaShape("video", width, height, times=clip.timestamps))
-        patches, mask = model.cut("video", clip.frames)
+        shown, times = _held(clip, frame_times(clip.duration, fps, most, source.start, source.end))
+        frames = clip.frames[shown]
+        _, height, width, _ = frames.shape
+        layout = model.lay_out(MediaShape("video", width, height, times=times))
+        patches, mask = model.cut("video", frames)
         # Times are told to the model, so the same frames at another pace are another clip.
-        times = "/".join(f"{time:.2f}" for time in clip.timestamps)
-        return Placed("video", layout, clip.fingerprint(f"{model.geometry}|{times}"), patches, mask)
+        pace = "/".join(f"{time:.2f}" for time in times)
+        return Placed("video", layout, clip.fingerprint(f"{model.geometry}|{pace}"), patches, mask)
 
     def _sound(self, model: MediaModel, source: MediaSource) -> Placed:
         limit = model.max_sound_s or DEFAULT_MAX_SECONDS
@@ -167,6 +176,25 @@ class Reader:
         layout = model.lay_out(MediaShape("audio", samples=sound.samples.size))
         patches, mask = model.cut("audio", sound.samples)
         return Placed("audio", layout, sound.fingerprint(model.geometry), patches, mask)
+
+
+def _held(clip: Clip, wanted: Sequence[float]) -> tuple[list[int], tuple[float, ...]]:
+    """Numbers and times of the frames on screen at the wanted times: one that is held is shown as often, as in life.
+
+    Without that a still of ten seconds would pass as quickly as any other frame.
+    """
+    if clip.note is not None:  # one frame only, or a part is lost: nothing tells how long a frame was held
+        return list(range(len(clip.timestamps))), clip.timestamps
+    numbers = [max(bisect.bisect_right(clip.timestamps, time + _SAME_TIME_S) - 1, 0) for time in wanted]
+    return numbers, times_told(numbers, wanted, clip.timestamps)
+
+
+def times_told(numbers: Sequence[int], wanted: Sequence[float], own: Sequence[float]) -> tuple[float, ...]:
+    """What the model is told: a frame's own time when it appears, the time wanted while it is held."""
+    return tuple(
+        own[number] if index == 0 or number != numbers[index - 1] else time
+        for index, (number, time) in enumerate(zip(numbers, wanted, strict=True))
+    )
 
 
 def frame_limit(model: MediaModel, configured: int) -> int:

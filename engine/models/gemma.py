@@ -103,7 +103,7 @@ class Gemma4Port(GemmaPort):
         if shape.kind == "audio":
             text = f"{processor.boa_token}{processor.audio_token}{processor.eoa_token}"
             tokens = self._sound_tokens(shape.samples)
-            return Layout(text, (tokens,), tokens)
+            return Layout(text, (tokens,), tokens * _FRAMES_PER_TOKEN)
         budget = (processor.image_processor if shape.kind == "image" else processor.video_processor).max_soft_tokens
         patches = self._patches(shape.height, shape.width, budget)
         tokens = patches // self._pool**2

@@ -84,6 +84,7 @@ def test_pictures_and_words_in_one_batch_equal_mlx_vlm(family: str, chunk: int, 
     scheduler = make(loaded, prefill_step_size=chunk)
     asks = [{"prompt": prompt, "images": of} for prompt, of in zip(prompts, pictures, strict=True)]
     assert answers(scheduler, asks) == expected
+    assert answers(scheduler, asks) == expected, "once more, with what the caches hold"
     assert len({tuple(tokens) for tokens in expected}) == 4
 
 
@@ -92,7 +93,10 @@ def test_text_models_in_a_batch_and_in_chunks_equal_mlx_vlm(family: str, make: A
     loaded = families.text_only(family)
     prompts = [chat(LONG), chat("hi"), chat("What is the capital of France?")]
     expected = [solo(loaded, prompt) for prompt in prompts]
-    assert answers(make(loaded, prefill_step_size=17), [{"prompt": prompt} for prompt in prompts]) == expected
+    scheduler = make(loaded, prefill_step_size=17)
+    assert answers(scheduler, [{"prompt": prompt} for prompt in prompts]) == expected
+    longer = prompts[0] + "It sank.<end>\n" + prompts[1]
+    assert answers(scheduler, [{"prompt": longer}, {"prompt": prompts[0]}]) == [solo(loaded, longer), expected[0]]
     assert answers(make(loaded), [{"prompt": prompts[0]}]) == expected[:1]
     assert len({tuple(tokens) for tokens in expected}) == 3
 
@@ -106,7 +110,9 @@ def test_clips_equal_mlx_vlm(family: str, make: Any, monkeypatch: pytest.MonkeyP
     prompt = chat("what moves?", CLIPS[family])
     expected = solo(loaded, prompt, videos=[np.moveaxis(frames, 3, 1)])
     scheduler = make(loaded, prefill_step_size=16)
-    assert answers(scheduler, [{"prompt": prompt, "videos": [clip(frames)]}, {"prompt": chat("hi")}])[0] == expected
+    asks: list[dict[str, Any]] = [{"prompt": prompt, "videos": [clip(frames)]}, {"prompt": chat("hi")}]
+    assert answers(scheduler, asks)[0] == expected
+    assert answers(scheduler, asks)[0] == expected, "once more, with what the caches hold"
 
 
 def test_a_picture_and_a_clip_keep_their_order(make: Any) -> None:

@@ -176,8 +176,67 @@ def test_a_part_chooses_its_own_rate_and_range() -> None:
         return Reader(max_frames=8).place(port, MediaSource("video", data, **options)).layout.grid[0]
 
     assert groups() == 4  # 20 frames, at most 8, two to a group
-    assert groups(fps=0.5) == 3  # 10 s at one frame in two seconds
+    assert groups(fps=0.5) == 3  # 10 s at one frame in two seconds, the last group filled up
     assert groups(start=2.0, end=4.0) == 2
+
+
+def test_a_frame_that_is_held_is_shown_as_long_as_in_life(pocket: Any, make: Any) -> None:
+    """The colour changes in the middle of four seconds; the file holds two frames."""
+    _, frames, questions = canon.VIDEOS[3]
+    buffer = io.BytesIO()
+    pictures = [Image.fromarray(frame) for frame in frames()]
+    pictures[0].save(buffer, "GIF", save_all=True, append_images=pictures[1:], duration=500, loop=0)
+    assert Image.open(io.BytesIO(buffer.getvalue())).n_frames == 2
+    scheduler = make(pocket)
+    messages = _ask(questions[0][0], {"type": "video", "video": buffer.getvalue()})
+    assert scheduler.estimate(messages).frames == 8
+    request = scheduler.add_request(messages=messages, temperature=0.0)
+    _finish(scheduler)
+    assert scheduler.get_request(request).output_text == questions[0][1]
+
+
+def test_a_clip_seen_before_is_neither_encoded_nor_read_again(make: Any) -> None:
+    scheduler = make(tiny.hybrid())
+    first, other = clip(blobs(4)), clip(blobs(4, seed=8))
+    long = "Look closely at the whole of it, from the first moment to the last, and say what moves. " * 2
+
+    def ask(data: bytes, text: str) -> Any:
+        request = scheduler.add_request(_chat(text, VIDEO), videos=[data], max_tokens=6, temperature=0.0)
+        _finish(scheduler)
+        assert scheduler.get_request(request).error is None
+        return scheduler.get_request(request)
+
+    cold = ask(first, long)
+    encoded = scheduler.get_stats()["batch_generator"]["num_images_processed"]
+    warm = ask(first, long)
+    assert warm.output_tokens == cold.output_tokens
+    assert warm.cached_tokens == warm.num_prompt_tokens - 1
+    assert scheduler.get_stats()["batch_generator"]["num_images_processed"] == encoded
+    # The same words about another clip share nothing beyond the first frame.
+    assert ask(other, long).cached_tokens <= len("<|im_start|>user\n<0.2 seconds>") + 1
+
+
+def test_the_configured_rate_and_limit_hold(make: Any) -> None:
+    def prompt_tokens(**config: Any) -> int:
+        scheduler = make(tiny.dense(), **config)
+        request = scheduler.add_request(_chat("?", VIDEO), videos=[clip(blobs(24), fps=4)], max_tokens=1)
+        _finish(scheduler)
+        assert scheduler.get_request(request).error is None
+        return int(scheduler.get_request(request).num_prompt_tokens)
+
+    usual = prompt_tokens()
+    assert prompt_tokens(default_video_fps=1.0) < usual < prompt_tokens(default_video_fps=4.0)
+    assert prompt_tokens(default_video_fps=4.0, max_video_frames=4) < usual
+
+
+def test_media_of_several_turns_keep_their_places(pocket: Any) -> None:
+    port = open_port(*pocket)
+    video, image = {"type": "video", "video": clip(blobs(4))}, {"type": "image", "image": tiny.picture(64, 64, 1)}
+    turns = [*_ask("first", video), {"role": "assistant", "content": "yes"}, *_ask("then", image, image)]
+    media = prepare_messages(port, turns).media
+    assert [item.kind for item in media] == ["video", "image", "image"]
+    assert media[1].key == media[2].key
+    assert media[0].slots[0] < media[0].slots[1] < media[1].slots[0] < media[2].slots[0]
 
 
 @pytest.mark.parametrize(("size", "frames"), [((16, 16), 1), ((20, 400), 3), ((1000, 4), 2)])
