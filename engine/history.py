@@ -96,9 +96,11 @@ class Spelling:
         ids: list[int] = []
         done = hashed = 0
         for start in self._reply_starts(text):
-            end = text.find(self.shape.closer, start)
-            if start < done or end < 0:
+            if start < done:
                 continue
+            end = text.find(self.shape.closer, start)
+            if end < 0:
+                end = len(text)  # an answer that is to be gone on with
             self._hash.update(text[hashed:start].encode())
             hashed = start
             known = self._history.reply(self.digest, text[start:end])

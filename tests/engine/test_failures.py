@@ -257,7 +257,7 @@ def test_the_models_own_context_holds_where_none_is_configured(make):
 def test_memory_comes_back_after_a_failure(method, make, monkeypatch):
     # pytest keeps every log record with its traceback, and that would keep the failed unit's arrays.
     monkeypatch.setattr(logging.getLogger("engine.scheduler"), "disabled", True)
-    scheduler = make(tiny.hybrid())
+    scheduler = make(tiny.hybrid(), enable_prefix_cache=False)
     for name in ("warm", "a"):
         if name == "a":
             active = scheduler.memory()["active"]
