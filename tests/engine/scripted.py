@@ -1,18 +1,19 @@
 """A port without a model: the next token is a plain function of all tokens before, and calls fail where a script says.
 
-Each row's state is one number that folds in every token it was fed, kept in caches that merge, extend, filter and
-extract like real ones. A row whose cache is mixed up, fed twice or not fed at all answers something else.
+Each row's state is one number that folds in every token it was fed, kept in mlx-vlm's cache for recurrent layers. A row
+whose cache is mixed up, fed twice or not fed at all answers something else.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from functools import reduce
 from types import SimpleNamespace
 from typing import Any
 
 import mlx.core as mx
 import pytest
+from mlx_vlm.models.cache import ArraysCache
 
 from engine.memory import CacheCost, LayerCost
 from engine.models import families
@@ -46,33 +47,6 @@ def answer(prompt: Sequence[int], max_tokens: int) -> list[int]:
     return tokens
 
 
-class ScalarState:
-    """One row's state, shape ``(1,)``."""
-
-    def __init__(self, state: mx.array | None = None) -> None:
-        self.state = mx.zeros((1,), mx.int32) if state is None else state
-
-    @classmethod
-    def merge(cls, layers: Sequence[ScalarState]) -> BatchState:
-        return BatchState(mx.concatenate([layer.state for layer in layers]))
-
-
-class BatchState:
-    """Several rows' states, shape ``(rows,)``."""
-
-    def __init__(self, state: mx.array) -> None:
-        self.state = state
-
-    def extend(self, other: BatchState) -> None:
-        self.state = mx.concatenate([self.state, other.state])
-
-    def filter(self, index: mx.array) -> None:
-        self.state = self.state[index]
-
-    def extract(self, place: int) -> ScalarState:
-        return ScalarState(self.state[place : place + 1])
-
-
 class ScriptedPort(Port):
     """Counts its calls; ``prefill_faults`` and ``decode_faults`` name those that raise, by number from 0."""
 
@@ -86,7 +60,7 @@ class ScriptedPort(Port):
         self.prefills = self.decodes = self.faults = 0
 
     def make_cache(self) -> list[Any]:
-        return [ScalarState()]
+        return [ArraysCache(1)]
 
     def measure(self) -> CacheCost:
         return CacheCost((LayerCost(fixed=4.0),))
@@ -95,30 +69,28 @@ class ScriptedPort(Port):
         number, self.prefills = self.prefills, self.prefills + 1
         # Half the work is done before it fails, as on a device.
         ids = chunk.ids[: len(chunk.ids) // 2] if number in self.prefill_faults else chunk.ids
-        cache[0].state = mx.array([reduce(fold, ids, int(cache[0].state.item()))], mx.int32)
+        before = 0 if cache[0][0] is None else int(cache[0][0].item())
+        cache[0][0] = mx.array([reduce(fold, ids, before)], mx.int32)
         if number in self.prefill_faults:
             self.faults += 1
             raise Fault("prefill")
-        return [cache[0].state]
+        return [cache[0][0]]
 
     def decode(self, tokens: mx.array, cache: list[Any], deltas: mx.array) -> mx.array:
         del deltas
         number, self.decodes = self.decodes, self.decodes + 1
-        assert cache[0].state.shape == tokens.shape
-        assert isinstance(cache[0], ScalarState) == (tokens.shape == (1,))
-        cache[0].state = fold(cache[0].state, tokens.astype(mx.int32))
+        before = mx.zeros_like(tokens) if cache[0][0] is None else cache[0][0]  # a prompt of one token has no prefill
+        assert before.shape == tokens.shape
+        cache[0][0] = state = fold(before, tokens.astype(mx.int32))
         if number in self.decode_faults:
             self.faults += 1
             raise Fault("decode")
-        return (mx.arange(VOCAB)[None] == likeliest(cache[0].state)[:, None]).astype(mx.float32)
+        return (mx.arange(VOCAB)[None] == likeliest(state)[:, None]).astype(mx.float32)
 
 
 def loaded(monkeypatch: pytest.MonkeyPatch) -> tuple[Any, Any]:
     """(model, processor) for ``MLLMScheduler`` that end up in a ``ScriptedPort``."""
-    monkeypatch.setitem(families._FAMILIES, "scripted", ScriptedPort)
+    monkeypatch.setitem(families.FAMILIES, "scripted", ScriptedPort)
     widths = {"hidden_size": 1, "intermediate_size": 1, "vocab_size": VOCAB, "max_position_embeddings": 100_000}
     config = SimpleNamespace(model_type="scripted", text_config=SimpleNamespace(**widths))
-    return SimpleNamespace(config=config, language_model=None), tiny.processor()
-
-
-Loaded = Callable[[], tuple[Any, Any]]
+    return SimpleNamespace(config=config, language_model=None), SimpleNamespace(tokenizer=tiny.processor().tokenizer)

@@ -56,18 +56,29 @@ def assert_failed(output: RequestOutput, sentence: str) -> None:
 
 
 class Faulty:
-    """Makes one method of a scheduler's port raise whenever ``when`` says so."""
+    """Stands in for one method of a scheduler's port and raises whenever ``when`` says so."""
 
     def __init__(self, scheduler: MLLMScheduler, method: str, when: Callable[..., bool]) -> None:
         self.calls = 0
         self._method, self._when = getattr(scheduler.port, method), when
-        setattr(scheduler.port, method, self)
 
     def __call__(self, *args: Any) -> Any:
         self.calls += 1
         if self._when(self, *args):
             raise Boom("the device is on fire")
         return self._method(*args)
+
+
+@pytest.fixture
+def fault(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Faulty]:
+    """Put a ``Faulty`` in place; taken away after the test, since schedulers of one model share its port."""
+
+    def put(scheduler: MLLMScheduler, method: str, when: Callable[..., bool]) -> Faulty:
+        faulty = Faulty(scheduler, method, when)
+        monkeypatch.setattr(scheduler.port, method, faulty)
+        return faulty
+
+    return put
 
 
 def test_a_raising_logits_processor_ends_only_its_request(tiny_model, make):
@@ -89,25 +100,25 @@ def test_a_raising_logits_processor_ends_only_its_request(tiny_model, make):
 
 
 @pytest.mark.parametrize("call", range(1, 9))
-def test_no_row_is_lost_at_whichever_step_a_failure_comes(call, make):
+def test_no_row_is_lost_at_whichever_step_a_failure_comes(call, make, fault):
     """A row whose last token is sampled but not read yet belongs to no batch any more; it is a member all the same."""
     scheduler = make(tiny.dense())
     add(scheduler, "short", GOOD["good"], max_tokens=3)
     add(scheduler, "middle", GOOD["good"], max_tokens=5)
     add(scheduler, "good", GOOD["good"])
-    Faulty(scheduler, "decode", lambda self, *_: self.calls == call)
+    fault(scheduler, "decode", lambda self, *_: self.calls == call)
     ended = finish(scheduler)
     expected = solo(*tiny.dense(), GOOD["good"], max_tokens=12)
     for name, tokens in (("short", 3), ("middle", 5), ("good", 12)):
         assert list(ended[name].output_token_ids) == expected[:tokens], name
 
 
-def test_a_decode_step_that_fails_once_costs_nobody_an_answer(tiny_model, make):
+def test_a_decode_step_that_fails_once_costs_nobody_an_answer(tiny_model, make, fault):
     scheduler = make(tiny_model)
     add(scheduler, "good", GOOD["good"])
     add(scheduler, "other", GOOD["other"])
     add(scheduler, "drawn", tiny.chat("x"), temperature=1.0, seed=5)
-    Faulty(scheduler, "decode", lambda self, *_: self.calls == 6)
+    fault(scheduler, "decode", lambda self, *_: self.calls == 6)
     ended = finish(scheduler)
     assert_good(ended, tiny_model)
     alone = make(tiny_model)
@@ -115,21 +126,21 @@ def test_a_decode_step_that_fails_once_costs_nobody_an_answer(tiny_model, make):
     assert ended["drawn"].output_token_ids == finish(alone)["drawn"].output_token_ids
 
 
-def test_a_picture_is_seen_again_after_a_failed_decode_step(tiny_model, make):
+def test_a_picture_is_seen_again_after_a_failed_decode_step(tiny_model, make, fault):
     scheduler = make(tiny_model)
     picture = tiny.picture(96, 64, 1)
     scheduler.add_request(tiny.chat("what?", 1), [picture], request_id="picture", max_tokens=12, temperature=0.0)
-    Faulty(scheduler, "decode", lambda self, *_: self.calls == 5)
+    fault(scheduler, "decode", lambda self, *_: self.calls == 5)
     expected = solo(*tiny_model, tiny.chat("what?", 1), [picture], max_tokens=12)
     assert list(finish(scheduler)["picture"].output_token_ids) == expected
 
 
-def test_a_row_that_fails_every_step_is_retried_once_and_lost_alone(tiny_model, make):
+def test_a_row_that_fails_every_step_is_retried_once_and_lost_alone(tiny_model, make, fault):
     scheduler = make(tiny_model)
     add(scheduler, "good", GOOD["good"])
     add(scheduler, "bad", tiny.chat("bad"))
     add(scheduler, "other", GOOD["other"])
-    faulty = Faulty(scheduler, "decode", lambda _, *__: any("bad" in ids for ids in stepping(scheduler)))
+    faulty = fault(scheduler, "decode", lambda _, *__: any("bad" in ids for ids in stepping(scheduler)))
     ended = finish(scheduler)
     assert_good(ended, tiny_model)
     assert_failed(ended["bad"], "The model failed on this message (the device is on fire). Try again")
@@ -142,47 +153,47 @@ def stepping(scheduler: MLLMScheduler) -> list[list[str]]:
     return [[row.request_id for row in scheduler.batch._groups[-1].rows]]
 
 
-def test_a_device_that_never_works_again_ends_every_request_and_not_the_scheduler(make):
+def test_a_device_that_never_works_again_ends_every_request_and_not_the_scheduler(make, fault):
     scheduler = make(tiny.hybrid())
     for name in ("a", "b", "c"):
         add(scheduler, name, GOOD["good"])
-    port = scheduler.port
-    Faulty(scheduler, "decode", lambda *_: True)
+    broken = True
+    fault(scheduler, "decode", lambda *_: broken)
     ended = finish(scheduler)
     assert {output.finish_reason for output in ended.values()} == {"error"}
-    del port.decode  # the class's own again
+    broken = False
     add(scheduler, "good", GOOD["good"])
     assert_good(finish(scheduler), tiny.hybrid(), ["good"])
 
 
-def test_a_failing_prefill_ends_only_its_request(tiny_model, make):
+def test_a_failing_prefill_ends_only_its_request(tiny_model, make, fault):
     scheduler = make(tiny_model, prefill_step_size=16)
     add(scheduler, "good", GOOD["good"])
     add(scheduler, "bad", tiny.chat("b" * 60))
     add(scheduler, "other", GOOD["other"])
-    Faulty(scheduler, "prefill", lambda _, chunk, __: ord("b") - 33 in chunk.ids[-2:])
+    fault(scheduler, "prefill", lambda _, chunk, __: ord("b") - 33 in chunk.ids[-2:])
     ended = finish(scheduler)
     assert_good(ended, tiny_model)
     assert_failed(ended["bad"], "The model failed on this message")
 
 
-def test_memory_that_runs_out_is_told_as_such(make):
+def test_memory_that_runs_out_is_told_as_such(make, monkeypatch):
     scheduler = make(tiny.hybrid())
     add(scheduler, "big", tiny.chat("big"))
 
     def full(*_: Any) -> None:
         raise RuntimeError("[malloc] Unable to allocate 99 bytes: out of memory")
 
-    scheduler.port.prefill = full
+    monkeypatch.setattr(scheduler.port, "prefill", full)
     assert_failed(finish(scheduler)["big"], "There was not enough memory for this answer. Close other chats")
 
 
-def test_a_picture_the_tower_fails_on_ends_only_its_request(tiny_model, make):
+def test_a_picture_the_tower_fails_on_ends_only_its_request(tiny_model, make, fault):
     scheduler = make(tiny_model)
     add(scheduler, "good", GOOD["good"])
     scheduler.add_request(tiny.chat("x", 1), [tiny.picture(64, 64, 1)], request_id="bad", temperature=0.0)
     add(scheduler, "other", GOOD["other"])
-    Faulty(scheduler, "encode", lambda *_: True)
+    fault(scheduler, "encode", lambda *_: True)
     ended = finish(scheduler)
     assert_good(ended, tiny_model)
     assert_failed(ended["bad"], "The model failed on this message")
@@ -254,14 +265,14 @@ def test_the_models_own_context_holds_where_none_is_configured(make):
 
 
 @pytest.mark.parametrize("method", ["prefill", "decode"])
-def test_memory_comes_back_after_a_failure(method, make, monkeypatch):
+def test_memory_comes_back_after_a_failure(method, make, monkeypatch, fault):
     # pytest keeps every log record with its traceback, and that would keep the failed unit's arrays.
     monkeypatch.setattr(logging.getLogger("engine.scheduler"), "disabled", True)
     scheduler = make(tiny.hybrid(), enable_prefix_cache=False)
     for name in ("warm", "a"):
         if name == "a":
             active = scheduler.memory()["active"]
-            Faulty(scheduler, method, lambda self, *_: self.calls > 3)
+            fault(scheduler, method, lambda self, *_: self.calls > 3)
         add(scheduler, name, tiny.chat("x" * 300), max_tokens=8)
         add(scheduler, name + "2", tiny.chat("y" * 200), max_tokens=8)
         finish(scheduler)

@@ -18,7 +18,7 @@ from tests.engine import scripted
 LENGTHS = [1, 2, 17, 246, 250, 254, 505, 700, 760, 1500]
 """Caches grow in steps of 256 tokens: rows around a border change their group while they grow."""
 
-adds = st.tuples(st.just("add"), st.sampled_from(LENGTHS), st.integers(1, 40), st.integers(0, 25))
+adds = st.tuples(st.just("add"), st.sampled_from(LENGTHS), st.integers(1, 40), st.integers(0, 3))
 aborts = st.tuples(st.just("abort"), st.integers(0, 9))
 steps = st.tuples(st.just("steps"), st.integers(1, 12))
 faults = st.sets(st.integers(0, 60), max_size=4)
@@ -67,6 +67,7 @@ class Run:
     def drain(self) -> None:
         for _ in range(3000):
             if not self.scheduler.has_requests():
+                self.steps(1)  # what the last rows have computed goes to the prefix cache
                 return
             self.steps(1)
         pytest.fail(f"still at work: {self.scheduler.get_running_requests_info()}")
@@ -106,7 +107,7 @@ def test_any_schedule(make_scripted, config, schedule, decode_faults, prefill_fa
         getattr(run, action)(*arguments)
     run.drain()
     assert set(run.prompts) == {name for name, count in run.ends.items() if count == 1}
-    for name, (prompt, tokens) in run.prompts.items():
+    for name, (prompt, tokens) in run.prompts.items():  # some begin alike, and so go on from what others computed
         assert_right(run, name, scripted.answer(prompt, tokens), faulty=bool(decode_faults or prefill_faults))
     assert len(failures) == scheduler.port.faults  # and not one that was not scripted
     assert scheduler.num_requests_processed == len(run.prompts)
