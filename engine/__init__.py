@@ -22,7 +22,7 @@ from engine.request import (
 if TYPE_CHECKING:
     from engine.forecast import Estimate, estimate
     from engine.messages import format_chat
-    from engine.models.loader import load_model, load_model_sync
+    from engine.models.loader import load_model, load_model_sync, unload_model
     from engine.scheduler import MLLMScheduler
 
 _LAZY = {
@@ -32,6 +32,7 @@ _LAZY = {
     "format_chat": "engine.messages",
     "load_model": "engine.models.loader",
     "load_model_sync": "engine.models.loader",
+    "unload_model": "engine.models.loader",
 }
 
 __all__ = [
@@ -55,6 +56,7 @@ __all__ = [
     "format_chat",
     "load_model",
     "load_model_sync",
+    "unload_model",
 ]
 
 

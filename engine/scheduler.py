@@ -20,6 +20,7 @@ from engine.errors import EngineError, OutOfMemory, RequestRejected
 from engine.forecast import Estimate, Ruler, forecast
 from engine.intake import Intake
 from engine.memory import Activations, Machine, Pricing, Verdict, judge, never_fits
+from engine.messages import MediaKind
 from engine.models.families import open_port
 from engine.request import (
     FinishReason,
@@ -122,6 +123,11 @@ class MLLMScheduler:
     def output_queues(self) -> dict[str, Queue]:
         """One queue per request that has not been read to its end."""
         return self._streams.queues
+
+    @property
+    def takes(self) -> frozenset[MediaKind]:
+        """Kinds of media that the model reads."""
+        return self.port.takes
 
     # ---------------------------------------------------------------- requests
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import gc
 import logging
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -11,6 +11,8 @@ from typing import Any
 
 from engine import device
 from engine.errors import ModelLoadError
+from engine.models.local import examine
+from engine.models.weights import read_weights
 
 log = logging.getLogger(__name__)
 
@@ -33,19 +35,28 @@ async def load_model(source: str | Path, *, on_progress: Progress | None = None)
     Raises:
         ModelLoadError: the folder is missing, incomplete, damaged or of an unknown family.
     """
-    home = device.home()
     loading = Loading(source)
-    for stage, unit in loading.units():
-        _tell(on_progress, loading.fraction, stage)
-        await home.run(unit)
+    home = device.home()
+    try:
+        for stage, unit in loading.units():
+            _tell(on_progress, loading.fraction, stage)
+            await home.run(unit)
+    except BaseException:  # also when cancelled, which takes effect between two units
+        await home.run(loading.drop)
+        raise
     _tell(on_progress, 1.0, "Ready")
     return loading.model, loading.processor
 
 
+async def unload_model(model: Any) -> None:
+    """Give a model's memory back, whoever still holds it; it cannot be used any more. Stop its scheduler first."""
+    await device.home().run(partial(_empty, model))
+
+
 def load_model_sync(source: str | Path, *, on_progress: Progress | None = None) -> tuple[Any, Any]:
     """The blocking twin of ``load_model``."""
-    home = device.home()
     loading = Loading(source)
+    home = device.home()
     for stage, unit in loading.units():
         _tell(on_progress, loading.fraction, stage)
         home.run_here(unit)
@@ -75,11 +86,17 @@ class Loading:
         yield "Reading the model", self._build
         self.fraction = 0.3
         slices = list(_slices(self._weights))
-        for number, arrays in enumerate(slices):
-            yield "Loading weights", partial(_evaluate, arrays)
+        for number, part in enumerate(slices):
+            yield "Loading weights", partial(self._evaluate, part)
             self.fraction = 0.3 + 0.65 * (number + 1) / len(slices)
         self._weights.clear()
         yield "Measuring the model", self._measure
+
+    def drop(self) -> None:
+        """Unit: give back what was loaded so far, whoever still holds it."""
+        self._weights.clear()
+        if self.model is not None:
+            _empty(self.model)
 
     def _import(self) -> None:
         # Inside a unit: module constants made at import belong to the stream they are made on.
@@ -98,6 +115,7 @@ class Loading:
             if self.model.config.model_type in _HEADED and has_prediction_head(self.folder):
                 # A child of the model, so that its type and weights go with the model's.
                 self.model.mtp = load_drafter(str(self.folder), lazy=True)[0]
+                gc.collect(1)  # loading leaves the head's unconverted weights in a young cycle
         except Exception as error:
             # Whatever is wrong inside (JSON, shapes, names, tensors), the person can do one thing: replace it.
             log.exception("Loading %s failed", self.folder)
@@ -110,33 +128,43 @@ class Loading:
             self.model.set_dtype(mx.float32)
         self._weights = [array for _, array in list(tree_flatten(self.model.parameters()))]
 
+    def _evaluate(self, part: slice) -> None:
+        import mlx.core as mx
+
+        try:
+            mx.eval(self._weights[part])
+        except RuntimeError as error:
+            raise ModelLoadError(
+                f"The model's weights cannot be read: {_reason(error)}. Download it again, or choose another."
+            ) from error
+
     def _measure(self) -> None:
         from engine.models.families import open_port
 
         open_port(self.model, self.processor).measure()
 
 
-def _evaluate(arrays: list[Any]) -> None:
+def _empty(model: Any) -> None:
+    """Take the weights out of every module: who else holds the model, or a cycle, then keeps no memory."""
+    for module in model.modules():
+        module.clear()
+    _clear_cache()
+
+
+def _clear_cache() -> None:
     import mlx.core as mx
 
-    try:
-        mx.eval(arrays)
-    except RuntimeError as error:
-        raise ModelLoadError(
-            f"The model's weights cannot be read: {_reason(error)}. Download it again, or choose another."
-        ) from error
+    mx.clear_cache()
 
 
-def _slices(weights: list[Any]) -> Iterator[list[Any]]:
-    batch, size = [], 0
-    for array in weights:
-        batch.append(array)
+def _slices(weights: list[Any]) -> Iterator[slice]:
+    """Runs of arrays of about the size that one unit evaluates."""
+    start, size = 0, 0
+    for stop, array in enumerate(weights, 1):
         size += array.nbytes
-        if size >= _SLICE_BYTES:
-            yield batch
-            batch, size = [], 0
-    if batch:
-        yield batch
+        if size >= _SLICE_BYTES or stop == len(weights):
+            yield slice(start, stop)
+            start, size = stop, 0
 
 
 def _reason(error: Exception) -> str:
@@ -148,31 +176,19 @@ def model_folder(source: str | Path) -> Path:
     """The folder that holds a model.
 
     Raises:
-        ModelLoadError: there is none, or it lacks the files that make a model.
+        ModelLoadError: there is none, it lacks files, or its family is not supported.
     """
     folder = Path(source).expanduser()
     if not folder.is_dir():
         folder = _cached_snapshot(str(source))
-    if not (folder / "config.json").is_file():
-        raise ModelLoadError(f"“{folder.name}” is not a model folder: it holds no config.json. Choose another folder.")
-    if not any(folder.glob("*.safetensors")):
-        raise ModelLoadError(f"“{folder.name}” holds no weights (*.safetensors). Download the model again.")
+    if problem := examine(folder).problem:
+        raise ModelLoadError(problem)
     return folder
 
 
 def has_prediction_head(folder: Path) -> bool:
     """Whether a model folder carries the weights of a multi-token prediction head (``mtp.*``)."""
-    index = folder / "model.safetensors.index.json"
-    if index.is_file():
-        return any(name.startswith("mtp.") for name in json.loads(index.read_text("utf-8"))["weight_map"])
-    return any(name.startswith("mtp.") for file in folder.glob("*.safetensors") for name in _tensor_names(file))
-
-
-def _tensor_names(file: Path) -> list[str]:
-    """Names in a safetensors file: an 8-byte length, then a JSON header."""
-    with file.open("rb") as stream:
-        length = int.from_bytes(stream.read(8), "little")
-        return list(json.loads(stream.read(length)))
+    return read_weights(folder).prediction_head
 
 
 def _cached_snapshot(repo: str) -> Path:
