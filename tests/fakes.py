@@ -6,11 +6,12 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from time import monotonic
-from types import SimpleNamespace
 from typing import Any
 
+from app.state.scheduler import Loaded
 from engine.config import MLLMSchedulerConfig
 from engine.errors import RequestRejected
 from engine.request import FinishReason, MLLMRequest, Phase, RequestOutput, RequestStatus
@@ -94,13 +95,14 @@ class FakeScheduler:
     """
 
     def __init__(self, *scripts: Script) -> None:
-        self.model_config = SimpleNamespace(vision_config={})
+        self.takes = frozenset({"image"})
         self.scripts = deque(scripts)
         self.sent: list[FakeRequest] = []
         self.aborted: list[str] = []
         self.refuse: str | None = None
         self.stopped = False
         self.stats_read = 0
+        self.info_read = 0
         self._live: dict[str, FakeRequest] = {}
 
     @property
@@ -151,6 +153,7 @@ class FakeScheduler:
         return self._live.pop(request_id).record
 
     def get_running_requests_info(self) -> list[dict[str, Any]]:
+        self.info_read += 1
         return [
             {
                 "request_id": request.id,
@@ -176,6 +179,10 @@ class FakeScheduler:
             "backend": "cpu",
         }
 
+    def apply_config(self, config: MLLMSchedulerConfig) -> set[str]:
+        self.config = config
+        return {"max_num_seqs"}
+
     async def stop(self) -> None:
         for request in self.live:
             request.end("abort")
@@ -183,18 +190,49 @@ class FakeScheduler:
 
 
 class FakeLoader:
-    """Stands in for loading: succeeds when told, with progress on the way."""
+    """Stands in for loading: succeeds when told, with progress on the way.
+
+    Attributes:
+        scheduler: of the model it loads; a fresh one for each load after the first.
+        error: raised in place of loading.
+        go: loading waits for it.
+        asked: folders, in order, and the settings each was loaded with in `configs`.
+        resident: folders in memory, and those being loaded.
+        most: most of them at one time.
+    """
 
     def __init__(self, scheduler: FakeScheduler, error: Exception | None = None, *, at_once: bool = True) -> None:
         self.scheduler = scheduler
         self.error = error
         self.go = asyncio.Event()
+        self.asked: list[Path] = []
+        self.configs: list[MLLMSchedulerConfig] = []
+        self.resident: list[Path] = []
+        self.most = 0
         if at_once:
             self.go.set()
 
-    async def __call__(self, path: Path, config: MLLMSchedulerConfig, on_progress: Any) -> FakeScheduler:
-        on_progress(0.5, "Loading weights")
-        await self.go.wait()
+    async def __call__(self, path: Path, config: MLLMSchedulerConfig, on_progress: Any) -> Loaded:
+        if self.asked:
+            self.scheduler = FakeScheduler()
+        self.asked.append(path)
+        self.configs.append(config)
+        self.resident.append(path)
+        self.most = max(self.most, len(self.resident))
+        try:
+            on_progress(0.5, "Loading weights")
+            await self.go.wait()
+            self._fail()
+        except BaseException:
+            await asyncio.sleep(0)  # giving memory back takes a turn of the loop, too
+            self.resident.remove(path)
+            raise
+        return Loaded(self.scheduler, partial(self._unload, path))
+
+    def _fail(self) -> None:
         if self.error is not None:
             raise self.error
-        return self.scheduler
+
+    async def _unload(self, path: Path) -> None:
+        await asyncio.sleep(0)
+        self.resident.remove(path)

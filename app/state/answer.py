@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 from uuid import uuid4
 
-from app.state.model import Scheduler
+from app.state.scheduler import Scheduler
 from app.state.turn import AnswerFacts, State, Turn
 from engine.errors import EngineError
 from engine.request import RequestOutput
@@ -17,6 +17,8 @@ from engine.request import RequestOutput
 _log = logging.getLogger(__name__)
 _FAULT = "Something went wrong inside Braid while answering. The log file says more. Try again."
 _SILENT = "The model ended without a word. Try again, or ask in other words."
+_CHANGED = "The model was changed"
+_CHANGED_BEFORE = "The model was changed before it could answer. Try again."
 _LOST = "The answer ended early for an unknown reason. Try again."
 
 
@@ -43,9 +45,11 @@ class Answer:
         self._grown = grown
         self._earlier = turn.facts
         """Of the beginning, where an answer is gone on with."""
+        self._unwanted = False
 
     def stop(self) -> bool:
         """End the answer before the engine's next unit of work; False when the engine does not know it."""
+        self._unwanted = True
         return self._scheduler.abort_request(self.request_id)
 
     async def run(self, messages: list[dict[str, Any]], options: dict[str, Any]) -> Ending:
@@ -81,5 +85,9 @@ class Answer:
         if last.finish_reason == "error":
             return Ending("failed", last.error or _LOST)
         if last.finish_reason == "abort":
-            return Ending("stopped")
+            return Ending("stopped") if self._unwanted else self._left()
         return Ending("done") if self._turn.text.strip() else Ending("failed", _SILENT)
+
+    def _left(self) -> Ending:
+        """The engine ended it although nobody asked for that: its model was put away."""
+        return Ending("cut", _CHANGED) if self._turn.text.strip() else Ending("failed", _CHANGED_BEFORE)

@@ -18,8 +18,9 @@ from app.state.attachment import Attachment
 from app.state.branch import Offers, Tree
 from app.state.composer import Composer, Desk
 from app.state.journal import Write
-from app.state.model import Model, Scheduler
+from app.state.model import Model
 from app.state.pulse import Info, Pulse, activity
+from app.state.scheduler import Scheduler
 from app.state.title import NEW_TITLE, automatic_title, numbered
 from app.state.turn import AnswerFacts, State, Turn, messages
 from app.storage import conversations as rows

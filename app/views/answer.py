@@ -139,5 +139,6 @@ class Answer(Message):
         if turn.state in ("live", "queued"):
             return activity[:1].upper() + activity[1:]
         facts = facts_line(turn.facts) if turn.facts and turn.facts.completion_tokens else ""
-        said = "Reached the length limit" if turn.at_limit else _ENDINGS.get(turn.state, "")
+        ended = (turn.state in _ENDINGS and turn.error) or _ENDINGS.get(turn.state, "")
+        said = "Reached the length limit" if turn.at_limit else ended
         return " · ".join(part for part in (said, facts) if part)

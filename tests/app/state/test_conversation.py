@@ -389,3 +389,45 @@ def test_quitting_before_the_model_is_ready_loses_no_question(run, profile, load
 
     run(ask_and_quit())
     assert run(start_again()) == "one"
+
+
+@pytest.fixture
+def other(run, until, library, model, scheduler):
+    """Two chats, one streaming and one still waiting for its first word, when the model is changed; the next
+    question follows at once."""
+
+    async def go():
+        first = library.current
+        ask(first, "one")
+        await until(lambda: len(scheduler.live) == 1)
+        second = library.new_chat()
+        ask(second, "two")
+        await until(lambda: len(scheduler.live) == 2)
+        scheduler.sent[0].say("half an answer")
+        await until(lambda: first.turns[-1].text)
+        ask(first, "and this?")
+        model.choose(Path("models/other"))
+        await until(idle(second))
+        await until(lambda: model.scheduler is not None and model.scheduler.sent)
+        model.scheduler.sent[0].play(Script(["by the other"]))
+        await until(idle(first))
+        return first, second
+
+    yield run(go())
+    run(model.close())
+
+
+def test_a_change_of_models_ends_answers_visibly_and_questions_wait_for_the_new_one(other, scheduler):
+    first, second = other
+    assert scheduler.stopped
+    cut, answered = first.turns[1], first.turns[3]
+    assert (cut.text, cut.state, cut.error) == ("half an answer", "cut", "The model was changed")
+    assert (answered.text, answered.state) == ("by the other", "done")
+    assert second.turns[-1].state == "failed"
+    assert "model was changed before it could answer" in second.turns[-1].error
+
+
+@pytest.mark.usefixtures("other")
+def test_what_was_cut_by_the_change_is_told_to_the_next_model(model):
+    [request] = model._load.scheduler.sent
+    assert [message["content"][0]["text"] for message in request.messages] == ["one", "half an answer", "and this?"]

@@ -25,7 +25,7 @@ def test_each_follower_hears_of_its_own_request_until_it_lets_go(run, until, mod
 
 
 def test_without_a_model_it_waits(run, model):
-    model.scheduler = None
+    model._loaded = None
     pulse = Pulse(model)
     pulse.follow("a", print)
     pulse._beat()

@@ -65,10 +65,10 @@ def test_speed_is_counted_tokens_over_measured_time(run, vitals, scheduler, monk
 
 
 def test_watching_without_a_model_waits_for_it(run, vitals, model):
-    scheduler, model.scheduler = model.scheduler, None
+    loaded, model._loaded = model._loaded, None
     vitals.watch(True)
     assert vitals.latest is None
-    model.scheduler = scheduler
+    model._loaded = loaded
     vitals._sample()
     assert vitals.latest is not None
     vitals.watch(False)
