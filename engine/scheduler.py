@@ -248,6 +248,7 @@ class MLLMScheduler:
         """
         if self._task is not None:
             raise RuntimeError("step() cannot be called while the loop runs: await stop() first.")
+        self._device.check_home()
         if self.pricing is None:
             self._device.run_here(self._measure)
         unit = self._begin()

@@ -44,6 +44,8 @@ class Streams:
                 ended = output.finished
                 yield output
         finally:
-            if not ended:
-                abandon(request_id)
-            self.drop(request_id)
+            # The id may name another request by now, whose stream is none of this reader's business.
+            if self.queues.get(request_id) is queue:
+                self.drop(request_id)
+                if not ended:
+                    abandon(request_id)
