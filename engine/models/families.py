@@ -30,16 +30,16 @@ FAMILIES: dict[str, type[Port]] = {
 
 
 def open_port(model: nn.Module, processor: Any) -> Port:
-    """The port to a loaded model; the processor remembers it, for callers who hold nothing else.
+    """A port to a loaded model; the processor remembers the last one, for callers who hold nothing else.
 
     Raises:
         ModelLoadError: the model's family is not supported.
     """
-    port = getattr(processor, "port", None)
-    if isinstance(port, Port) and port.model is model:
-        return port
     family = FAMILIES.get(model.config.model_type)
     if family is None:
         raise ModelLoadError(f"Models of type “{model.config.model_type}” are not supported yet. Choose another model.")
-    port = processor.port = family(model, processor)
+    port, last = family(model, processor), getattr(processor, "port", None)
+    if isinstance(last, Port) and last.model is model:
+        port.cache_cost = last.cache_cost
+    processor.port = port
     return port
