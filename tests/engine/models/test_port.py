@@ -14,6 +14,7 @@ from engine import ModelLoadError, device
 from engine.batch import Prefill
 from engine.models.families import open_port
 from engine.models.port import _stop_ids
+from engine.prefix_cache import PrefixCache
 from engine.prompt import prepare_prompt
 from tests.engine import tiny
 from tests.engine.solo import first_logits, inputs
@@ -84,7 +85,8 @@ def test_an_encoding_gives_the_tower_its_blocks_back_even_if_it_fails(port):
 @pytest.mark.parametrize(("prompt", "sizes"), PROMPTS)
 def test_the_logits_after_a_chunked_prefill_are_those_of_one_shot(prompt, sizes, chunk, port):
     images = [tiny.picture(*size) for size in sizes]
-    prefill = Prefill(port, SimpleNamespace(prompt=prepare_prompt(port, prompt, images), request=_no_output()))
+    row = SimpleNamespace(prompt=prepare_prompt(port, prompt, images), request=_no_output(), alone=False)
+    prefill = Prefill(port, row, PrefixCache(port.make_cache))
 
     def run():
         while (item := prefill.next_picture()) is not None:
