@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QEvent, QObject, Qt
+from PySide6.QtCore import QEvent, QObject, Qt, Signal
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QSizePolicy, QWidget
 
 from app.views.buttons import QuietButton
@@ -36,13 +36,20 @@ def _figures(value: float) -> str:
 
 
 class Footer(QWidget):
-    """The line under a message: what it cost or what is happening, and its actions, drawn on hover and focus."""
+    """The line under a message: what it cost or what is happening, and its actions, drawn on hover and focus.
+
+    Signals:
+        stepped: show the next (1) or the previous (-1) variant of the message.
+    """
+
+    stepped = Signal(int)
 
     def __init__(self, noun: str, parent: QWidget | None = None, *, right: bool = False) -> None:
         super().__init__(parent)
         self.setFixedHeight(28)
         self._hovered = False
-        self.variants = Variants(noun, self)
+        self._noun, self._right = noun, right
+        self.variants: Variants | None = None
         self.label = QLabel(self)
         self.label.setObjectName("muted")
         set_font(self.label, 12)
@@ -52,7 +59,6 @@ class Footer(QWidget):
         self._row.setSpacing(4)
         self.buttons: list[QuietButton] = []
         self._row.addWidget(self.label, 1)
-        self._row.insertWidget(1 if right else 0, self.variants)
         self.label.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
         if right:
             self.label.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
@@ -67,9 +73,19 @@ class Footer(QWidget):
         """Put a button that is always drawn before the actions."""
         self._row.insertWidget(self._row.indexOf(self.label) + 1, button)
 
+    def vary(self, position: int, count: int, *, switch: bool) -> None:
+        """Say which of so many variants it is; most messages have but one, and no arrows."""
+        if self.variants is None and count > 1:
+            self.variants = Variants(self._noun, self)
+            self.variants.stepped.connect(self.stepped)
+            self._row.insertWidget(1 if self._right else 0, self.variants)
+        if self.variants is not None:
+            self.variants.say(position, count, switch=switch)
+
     def stops(self) -> list[QWidget]:
         """What Tab visits, in order."""
-        return [self.variants.back, self.variants.on, *self.buttons]
+        arrows: list[QWidget] = [self.variants.back, self.variants.on] if self.variants else []
+        return [*arrows, *self.buttons]
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """All actions show when the keyboard is on one of them."""

@@ -48,7 +48,7 @@ class Message(QWidget):
         self.column.setSpacing(0)
         self.offers = Offers()
         self.footer = Footer(self.noun, self, right=right)
-        self.footer.variants.stepped.connect(lambda by: self.stepped.emit(self.turn.id, by))
+        self.footer.stepped.connect(lambda by: self.stepped.emit(self.turn.id, by))
         self._copy = self.action("copy", "Copy message", self.copy_text)
 
     def action(self, picture: str, name: str, does: Callable[[], object]) -> QuietButton:
@@ -62,7 +62,7 @@ class Message(QWidget):
         """Show what can be done with the turn now."""
         if offers != self.offers:
             self.offers = offers
-            self.footer.variants.say(offers.position, offers.variants, switch=offers.switch)
+            self.footer.vary(offers.position, offers.variants, switch=offers.switch)
             self.show_offers()
 
     def show_offers(self) -> None:

@@ -91,10 +91,10 @@ def test_while_it_answers_only_copies_and_forks_are_offered(made) -> None:
 
 def test_arrows_step_through_the_variants(made, qtbot) -> None:
     answer = messages(made)[1]
-    variants = answer.footer.variants
-    assert variants.isHidden()
+    assert answer.footer.variants is None
     made.chat.positions[answer.turn.id] = (1, 2)
     made.window.page.transcript._settle()
+    variants = answer.footer.variants
     assert variants.isVisible()
     assert variants._label.text() == "1/2"
     assert not variants.back.isEnabled()
