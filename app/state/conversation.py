@@ -49,6 +49,7 @@ class Conversation(QObject):
         branch_changed: another branch is shown, so that many turns came or went at once.
         activity_changed: phase, activity, speed or unread changed.
         title_changed: the new title.
+        revealed: this turn is looked for and should be seen.
         forking: the person wants a copy of the chat up to this turn in another tab.
         stored: it became part of the library, or its title or time changed there.
     """
@@ -59,6 +60,7 @@ class Conversation(QObject):
     branch_changed = Signal()
     activity_changed = Signal()
     title_changed = Signal(str)
+    revealed = Signal(str)
     forking = Signal(str)
     stored = Signal()
 
@@ -135,11 +137,15 @@ class Conversation(QObject):
         if self.offers(turn_id).fork:
             self.forking.emit(turn_id)
 
-    def reveal(self, turn_id: str) -> None:
-        """Show the branch that a turn is on, unless an answer is being written on another one."""
+    def reveal(self, turn_id: str | None) -> None:
+        """Show a turn, and the branch it is on; while an answer is being written, only on its branch."""
         turn = self._tree.get(turn_id)
-        if turn is not None and turn not in self.turns and self._task is None:
+        if turn is None:
+            return
+        if turn not in self.turns and self._task is None:
             self._show_branch(self._tree.through(turn))
+        if turn in self.turns:
+            self.revealed.emit(turn.id)
 
     def offers(self, turn_id: str) -> Offers:
         """What can be done with a turn now."""

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,11 +20,13 @@ from app.state.conversation import Conversation, Room
 from app.state.journal import Journal
 from app.state.model import Model
 from app.state.pulse import Pulse
+from app.state.search import Search
 from app.state.tasks import Tasks
 from app.state.turn import Turn
 from app.storage import conversations as rows
 from app.storage.database import Database, StorageError
 from app.storage.media import MediaStore
+from app.storage.search import Found, search
 
 if TYPE_CHECKING:
     import sqlite3
@@ -41,6 +43,8 @@ class Entry:
     id: str
     title: str
     updated: float
+    pinned: bool = False
+    folder: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +84,7 @@ class Library(QObject):
         self._journal.failed.connect(self.tell)
         desk = Desk(self._media, self._pool, self._journal, self._tasks)
         self._room = Room(model, desk, Pulse(model, self), generation)
+        self.search = Search(self._look, self._tasks, self)
         self._entries: dict[str, Entry] = {}
         self._trash: list[tuple[Entry, bool]] = []
         self._closing: dict[str, asyncio.Task[None]] = {}
@@ -94,6 +99,37 @@ class Library(QObject):
     def entries(self) -> tuple[Entry, ...]:
         """All chats that are not deleted, newest first."""
         return tuple(sorted(self._entries.values(), key=lambda entry: entry.updated, reverse=True))
+
+    @property
+    def folders(self) -> tuple[str, ...]:
+        """Names of the folders that hold chats, in alphabetical order."""
+        names = {entry.folder for entry in self._entries.values() if entry.folder is not None}
+        return tuple(sorted(names, key=str.casefold))
+
+    def rename(self, id: str, title: str) -> None:
+        """Give a chat of the list another title; an empty one changes nothing."""
+        title = title.strip()
+        if (conversation := self._tab(id)) is not None and title:
+            conversation.rename(title)
+        elif title and id in self._entries:
+            self._journal.write(partial(rows.set_title, conversation_id=id, title=title))
+            self._list(replace(self._entries[id], title=title))
+
+    def pin(self, id: str, on: bool) -> None:
+        """Keep a chat at the top of the list, or let it go back to its place."""
+        if id in self._entries:
+            self._place(replace(self._entries[id], pinned=on))
+
+    def file(self, id: str, folder: str | None) -> None:
+        """Put a chat into a folder, or take it out with None; a folder exists as long as it holds a chat."""
+        if id in self._entries:
+            self._place(replace(self._entries[id], folder=(folder or "").strip() or None))
+
+    def rename_folder(self, name: str, to: str | None) -> None:
+        """Move all chats of a folder into another one, new or known, or out of it with None."""
+        for entry in tuple(self._entries.values()):
+            if entry.folder == name:
+                self.file(entry.id, to)
 
     def delete(self, id: str) -> None:
         """Delete one chat, and close its tab; others are untouched."""
@@ -129,13 +165,14 @@ class Library(QObject):
         self.select(conversation.id)
         return conversation
 
-    def open(self, id: str) -> None:
-        """Show a chat of the list: in its tab, or in a new one as soon as it was read."""
+    def open(self, id: str, turn_id: str | None = None) -> None:
+        """Show a chat of the list, at one of its turns: in its tab, or in a new one as soon as it was read."""
         self._wanted = id
-        if self._tab(id) is not None:
+        if (conversation := self._tab(id)) is not None:
             self.select(id)
+            conversation.reveal(turn_id)
         elif id in self._entries:
-            self._tasks.start(self._open(id), f"opening {id}")
+            self._tasks.start(self._open(id, turn_id), f"opening {id}")
 
     def close_tab(self, id: str) -> None:
         """Close one tab and abort its answer only; closing the last one opens a fresh chat."""
@@ -220,6 +257,7 @@ class Library(QObject):
         conversation = self._fresh(record)
         self.tabs.insert(self.tabs.index(origin) + 1, conversation)
         conversation.begin_with(turns)
+        self.file(conversation.id, self._entries[origin.id].folder)
         self.tabs_changed.emit()
         self.select(conversation.id)
 
@@ -243,12 +281,22 @@ class Library(QObject):
     def _stored(self, conversation: Conversation) -> None:
         known = self._entries.get(conversation.id)
         entry = Entry(conversation.id, conversation.title, conversation.updated)
+        if known is not None:
+            entry = replace(entry, pinned=known.pinned, folder=known.folder)
         if self._tab(conversation.id) is None or entry == known:
             return
-        self._entries[entry.id] = entry
         if known is None:
             self._keep_tabs()
+        self._list(entry)
+
+    def _list(self, entry: Entry) -> None:
+        self._entries[entry.id] = entry
         self.entries_changed.emit()
+
+    def _place(self, entry: Entry) -> None:
+        place = partial(rows.set_place, conversation_id=entry.id, pinned=entry.pinned, folder=entry.folder)
+        self._journal.write(place)
+        self._list(entry)
 
     def _close_tab(self, id: str) -> None:
         index = next(i for i, tab in enumerate(self.tabs) if tab.id == id)
@@ -272,7 +320,7 @@ class Library(QObject):
         work = partial(rows.put_tabs, conversation_ids=ids, current=self.current.id)
         self._journal.write_soon("tabs", work)
 
-    async def _open(self, id: str) -> None:
+    async def _open(self, id: str, turn_id: str | None) -> None:
         if id in self._closing:
             await asyncio.wait([self._closing[id]])
         try:
@@ -291,6 +339,7 @@ class Library(QObject):
         self.tabs_changed.emit()
         if self._wanted == id or self._tab(self.current.id) is None:
             self.select(id)
+            conversation.reveal(turn_id)
 
     async def _read(self, id: str) -> _Opened | None:
         stored = await self._database.run(partial(rows.load_conversation, conversation_id=id))
@@ -298,6 +347,10 @@ class Library(QObject):
             return None
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._pool, _with_media, stored, self._media)
+
+    async def _look(self, words: str) -> list[Found]:
+        await self._journal.flush()
+        return await self._database.run(partial(search, text=words))
 
     async def _collect_media(self) -> None:
         in_use = await self._database.run(rows.media_in_use)

@@ -172,33 +172,24 @@ def _draft(connection: sqlite3.Connection, conversation_id: str) -> DraftRecord:
     return DraftRecord(row[0], tuple(AttachmentRecord(**item) for item in json.loads(row[1])))
 
 
-def list_conversations(connection: sqlite3.Connection) -> list[tuple[str, str, float]]:
-    """Id, title and time of every conversation that is not deleted, newest first."""
-    return connection.execute(
-        "SELECT id, title, updated FROM conversations WHERE deleted_at IS NULL ORDER BY updated DESC, seq DESC"
-    ).fetchall()
-
-
-def search(connection: sqlite3.Connection, words: str, limit: int = 50) -> list[str]:
-    """Ids of conversations whose title or turns contain `words` as they are typed, newest first."""
-    if len(words) < 3:  # the index holds runs of three characters
-        pattern = "%" + words.replace("\\", r"\\").replace("%", r"\%").replace("_", r"\_") + "%"
-        found = (
-            r"SELECT id FROM conversations WHERE title LIKE :words ESCAPE '\'"
-            r" UNION SELECT conversation_id FROM turns WHERE text LIKE :words ESCAPE '\'"
-        )
-    else:
-        pattern = '"' + words.replace('"', '""') + '"'
-        found = (
-            "SELECT id FROM conversations WHERE seq IN (SELECT rowid FROM title_index WHERE title_index MATCH :words)"
-            " UNION SELECT conversation_id FROM turns WHERE seq IN"
-            " (SELECT rowid FROM turn_index WHERE turn_index MATCH :words)"
-        )
+def list_conversations(connection: sqlite3.Connection) -> list[tuple[str, str, float, bool, str | None]]:
+    """Id, title, time, pin and folder of every conversation that is not deleted, newest first."""
     rows = connection.execute(
-        f"SELECT id FROM conversations WHERE deleted_at IS NULL AND id IN ({found}) ORDER BY updated DESC LIMIT :limit",
-        {"words": pattern, "limit": limit},
+        """SELECT id, title, updated, pinned, folder FROM conversations WHERE deleted_at IS NULL
+        ORDER BY updated DESC, seq DESC"""
     )
-    return [row[0] for row in rows]
+    return [(id, title, updated, bool(pinned), folder) for id, title, updated, pinned, folder in rows]
+
+
+def set_title(connection: sqlite3.Connection, conversation_id: str, title: str) -> None:
+    """Give a conversation the title that a person chose."""
+    connection.execute("UPDATE conversations SET title = ?, named = 1 WHERE id = ?", (title, conversation_id))
+
+
+def set_place(connection: sqlite3.Connection, conversation_id: str, *, pinned: bool, folder: str | None) -> None:
+    """Say where a conversation stands in the list."""
+    values = (pinned, folder, conversation_id)
+    connection.execute("UPDATE conversations SET pinned = ?, folder = ? WHERE id = ?", values)
 
 
 def set_deleted(connection: sqlite3.Connection, conversation_id: str, when: float | None) -> None:

@@ -9,6 +9,7 @@ from PySide6.QtCore import (
     QTimer,
     Signal,
 )
+from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import (
     QHBoxLayout,
     QLabel,
@@ -19,7 +20,6 @@ from PySide6.QtWidgets import (
 )
 
 from app.views.chat_list import Chats
-from app.views.entries import EntryRole, Heading
 from app.views.icons import icon
 from app.views.model_chip import ModelChip
 from app.views.theme import theme
@@ -67,6 +67,22 @@ class UndoBar(QWidget):
         self._timer.start()
 
 
+class SearchField(QLineEdit):
+    """Where words are typed that a chat should hold.
+
+    Signals:
+        descended: the arrow down was pressed.
+    """
+
+    descended = Signal()
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        if event.key() == Qt.Key.Key_Down:
+            self.descended.emit()
+        else:
+            super().keyPressEvent(event)
+
+
 class Sidebar(QWidget):
     """Everything left of the conversation."""
 
@@ -77,9 +93,9 @@ class Sidebar(QWidget):
         self.setMinimumWidth(220)
         self.setMaximumWidth(300)
         self._library = library
-        self.search = QLineEdit(self)
-        self.search.setAccessibleName("Search chats")
-        self.search.setPlaceholderText("Search")
+        self.search = SearchField(self)
+        self.search.setAccessibleName("Search titles and messages")
+        self.search.setPlaceholderText("Search chats")
         self.search.setClearButtonEnabled(True)
         self.search.setAcceptDrops(False)
         self._sign = self.search.addAction(icon("search"), QLineEdit.ActionPosition.LeadingPosition)
@@ -100,16 +116,17 @@ class Sidebar(QWidget):
             column.addWidget(whole, 1 if whole is self.chats else 0)
         self._connect()
         self._recolour()
-        self._explain("")
+        self._explain()
 
     def _connect(self) -> None:
         library = self._library
-        self.search.textChanged.connect(self.chats.entries.seek)
-        self.search.textChanged.connect(self._explain)
-        self.search.returnPressed.connect(self._open_first)
+        self.search.textChanged.connect(library.search.seek)
+        self.search.returnPressed.connect(self.chats.choose_first)
+        self.search.descended.connect(self._descend)
+        library.search.changed.connect(self._explain)
+        library.entries_changed.connect(self._explain)
         self.new.clicked.connect(library.new_chat)
         self.chats.chosen.connect(library.open)
-        self.chats.unwanted.connect(library.delete)
         self._undo.undone.connect(library.undo_delete)
         library.deleted.connect(self._undo.say)
         library.current_changed.connect(lambda: self.chats.viewport().update())
@@ -125,15 +142,21 @@ class Sidebar(QWidget):
                 chat.activity_changed.connect(self.chats.viewport().update)
         self._watched = {chat.id for chat in self._library.tabs}
 
-    def _open_first(self) -> None:
-        for row in range(self.chats.entries.rowCount()):
-            entry = self.chats.entries.index(row).data(EntryRole)
-            if not isinstance(entry, Heading):
-                self._library.open(entry.id)
-                return
+    def _descend(self) -> None:
+        """Let the keyboard go from the search to the first chat below it."""
+        entries = self.chats.entries
+        indexes = map(entries.index, range(entries.rowCount()))
+        first = next((index for index in indexes if index.flags() & Qt.ItemFlag.ItemIsEnabled), None)
+        if first is not None:
+            self.chats.setCurrentIndex(first)
+            self.chats.setFocus(Qt.FocusReason.ShortcutFocusReason)
 
-    def _explain(self, sought: str) -> None:
-        said = f"No chat is titled “{sought.strip()}”" if sought.strip() else "Your chats will be listed here"
+    def _explain(self) -> None:
+        search, count = self._library.search, len(self._library.entries)
+        said = "Your chats will be listed here"
+        if search.words:
+            chats = "1 chat was" if count == 1 else f"{count} chats were"
+            said = search.error or f"Nothing found for “{search.words}”. Titles and messages of {chats} searched."
         self.chats.setProperty("nothing", said)
         self.chats.viewport().update()
 

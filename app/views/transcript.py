@@ -42,6 +42,7 @@ class Transcript(QScrollArea):
         self._stale: dict[str, Message] = {}
         self._following = True
         self._busy = False
+        self._sought = ""
         self._span = 0
         self._rest_ms = FRAME_MS
         self._lay_out()
@@ -77,6 +78,7 @@ class Transcript(QScrollArea):
         self._chat.turn_changed.connect(self._touch)
         self._chat.turn_removed.connect(self._remove)
         self._chat.branch_changed.connect(self._rebranch)
+        self._chat.revealed.connect(self.show_turn)
         self._chat.activity_changed.connect(self._touch_live)
         self._model.changed.connect(self._touch_live)
         theme.changed.connect(self._restyle)
@@ -90,6 +92,22 @@ class Transcript(QScrollArea):
         self._following = True
         self.verticalScrollBar().setValue(self.verticalScrollBar().maximum())
         self._place_jump()
+
+    def show_turn(self, turn_id: str) -> None:
+        """Go to one message, as soon as it is built."""
+        place = next((i for i, turn in enumerate(self._chat.turns) if turn.id == turn_id), None)
+        if place is None:
+            return
+        self._sought, self._following = turn_id, False
+        self._wanted = max(self._wanted, len(self._chat.turns) - place + 1)
+        self._build()
+
+    def _go_to_sought(self) -> None:
+        message = self._messages.get(self._sought)
+        self._sought = ""
+        if message is not None:
+            self._following = False
+            self.verticalScrollBar().setValue(message.y() - _MARGIN_PX)
 
     def edit_last(self) -> None:
         """Let the person's last question be changed, if it can be now."""
@@ -121,6 +139,8 @@ class Transcript(QScrollArea):
             self._empty.setVisible(not self._chat.turns)
         else:
             self._settle()
+            if self._sought:
+                QTimer.singleShot(0, self, self._go_to_sought)  # heights are right after the layout's turn
 
     def _missing(self) -> Iterator[Turn]:
         return (turn for turn in reversed(self._chat.turns[-self._wanted :]) if turn.id not in self._messages)

@@ -1,25 +1,8 @@
-import sqlite3
-
-import pytest
-
 from app.storage import conversations as rows
 from app.storage.conversations import AttachmentRecord, ConversationRecord, DraftRecord, TurnRecord
-from app.storage.schema import MIGRATIONS
+from app.storage.search import search
 
 OVEN = AttachmentRecord("a1", "image", "oven.heic", "d1", "d1.heic", 100, 40, 30, "scaled down")
-
-
-@pytest.fixture
-def connection():
-    connection = sqlite3.connect(":memory:", isolation_level=None)
-    connection.execute("PRAGMA foreign_keys = ON")
-    for _, script in MIGRATIONS:
-        connection.executescript(script)
-    yield connection
-    # Raise where an index and its text disagree; live turns are left out of theirs, so it is compared with itself only.
-    connection.execute("INSERT INTO title_index (title_index, rank) VALUES ('integrity-check', 1)")
-    connection.execute("INSERT INTO turn_index (turn_index) VALUES ('integrity-check')")
-    connection.close()
 
 
 def chat(connection, id="c", title="Kitchen", updated=2.0, leaf=None):
@@ -76,7 +59,7 @@ def test_an_answer_cut_by_a_crash_keeps_its_text(connection):
         "cut",
         "The door se",
     )
-    assert rows.search(connection, "door se") == ["c"]
+    assert [found.turn_id for found in search(connection, "door se")] == ["a"]
 
 
 def test_removing_a_turn_removes_what_hangs_under_it(connection):
@@ -88,40 +71,17 @@ def test_removing_a_turn_removes_what_hangs_under_it(connection):
     assert rows.media_in_use(connection) == set()
 
 
-def test_search_finds_titles_and_turns_in_any_script_and_forgets_changed_text(connection):
-    chat(connection, title="Küche 厨房の写真", updated=1)
-    chat(connection, "d", "Other", updated=2)
-    turn(connection, "t", text="50 % of “Müller's” oven", chat="d")
-    for words, found in {
-        "厨房の": ["c"], "房": ["c"], "küche": ["c"], "KÜC": ["c"], "müller's": ["d"], '"': [], "50 %": ["d"],
-        "%": ["d"], "_": [], "nothing": [], "other": ["d"], "o": ["d"],
-    }.items():  # fmt: skip
-        assert rows.search(connection, words) == found, words
-    chat(connection, "d", "Renamed", updated=2)
-    turn(connection, "t", text="changed", chat="d")
-    assert rows.search(connection, "Other") == rows.search(connection, "oven") == []
-    assert rows.search(connection, "chang") == rows.search(connection, "renam") == ["d"]
-
-
-def test_a_growing_answer_is_indexed_when_it_has_ended(connection):
-    chat(connection)
-    turn(connection, "a", role="assistant", text="half", state="live")
-    turn(connection, "a", role="assistant", text="half an answer", state="live")
-    assert rows.search(connection, "half") == []
-    turn(connection, "a", role="assistant", text="half an answer", state="done")
-    assert rows.search(connection, "half an") == ["c"]
-
-
 def test_deleting_hides_undo_shows_and_purging_removes_for_good(connection):
     chat(connection)
     turn(connection, "q", text="secret", attachments=(OVEN,))
     rows.put_draft(connection, "c", DraftRecord("draft"))
     rows.put_tabs(connection, ["c"], "c")
     rows.set_deleted(connection, "c", 5.0)
-    assert rows.list_conversations(connection) == rows.load_tabs(connection) == rows.search(connection, "secret") == []
+    assert rows.list_conversations(connection) == rows.load_tabs(connection) == search(connection, "secret") == []
     assert rows.load_conversation(connection, "c") is None
     rows.set_deleted(connection, "c", None)
-    assert [row[0] for row in rows.list_conversations(connection)] == rows.search(connection, "secret") == ["c"]
+    assert [row[0] for row in rows.list_conversations(connection)] == ["c"]
+    assert [found.conversation_id for found in search(connection, "secret")] == ["c"]
     rows.set_deleted(connection, "c", 5.0)
     rows.purge_deleted(connection)
     left = [connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in
@@ -161,3 +121,14 @@ def test_an_emptied_draft_leaves_nothing(connection):
     rows.put_draft(connection, "c", DraftRecord(""))
     assert rows.media_in_use(connection) == set()
     assert rows.load_conversation(connection, "c").draft == DraftRecord("")
+
+
+def test_pins_folders_and_titles_stay_when_the_conversation_is_written_again(connection):
+    chat(connection)
+    rows.set_place(connection, "c", pinned=True, folder="House")
+    chat(connection, title="Kitchen", updated=3.0)
+    rows.set_title(connection, "c", "Oven")
+    assert rows.list_conversations(connection) == [("c", "Oven", 3.0, True, "House")]
+    assert rows.load_conversation(connection, "c").record.named
+    rows.set_place(connection, "c", pinned=False, folder=None)
+    assert rows.list_conversations(connection) == [("c", "Oven", 3.0, False, None)]

@@ -18,6 +18,7 @@ from app.state.composer import Chip, Composer
 from app.state.library import Entry
 from app.state.turn import AnswerFacts, Turn
 from app.state.vitals import Sample
+from app.storage.search import Found
 from engine.request import Phase
 
 _numbers = itertools.count(1)
@@ -90,6 +91,7 @@ class Chat(QObject):
     turn_changed = Signal(str)
     turn_removed = Signal(str)
     branch_changed = Signal()
+    revealed = Signal(str)
     activity_changed = Signal()
     title_changed = Signal(str)
 
@@ -180,6 +182,28 @@ class Chat(QObject):
         self.activity_changed.emit()
 
 
+class Sought(QObject):
+    """A search that finds what the test puts there."""
+
+    changed = Signal()
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.words, self.error = "", ""
+        self.found: tuple[Found, ...] = ()
+        self.asked: list[str] = []
+
+    def seek(self, text: str) -> None:
+        self.asked.append(text)
+        if not text.strip():
+            self.find("")
+
+    def find(self, words: str, *found: Found, error: str = "") -> None:
+        """The search has ended."""
+        self.words, self.found, self.error = words, found, error
+        self.changed.emit()
+
+
 class Chats(QObject):
     """A library of such conversations."""
 
@@ -194,6 +218,29 @@ class Chats(QObject):
         self.current = self.tabs[0]
         self.entries: tuple[Entry, ...] = tuple(Entry(chat.id, chat.title, time.time()) for chat in self.tabs)
         self.calls: list[tuple[object, ...]] = []
+        self.search = Sought()
+
+    @property
+    def folders(self) -> tuple[str, ...]:
+        return tuple(sorted({entry.folder for entry in self.entries if entry.folder is not None}))
+
+    def _change(self, id: str, **changes: object) -> None:
+        self.entries = tuple(replace(entry, **changes) if entry.id == id else entry for entry in self.entries)
+        self.entries_changed.emit()
+
+    def rename(self, id: str, title: str) -> None:
+        self._change(id, title=title)
+
+    def pin(self, id: str, on: bool) -> None:
+        self._change(id, pinned=on)
+
+    def file(self, id: str, folder: str | None) -> None:
+        self._change(id, folder=folder)
+
+    def rename_folder(self, name: str, to: str | None) -> None:
+        for entry in self.entries:
+            if entry.folder == name:
+                self._change(entry.id, folder=to)
 
     def new_chat(self) -> Chat:
         chat = Chat()
@@ -202,8 +249,8 @@ class Chats(QObject):
         self.select(chat.id)
         return chat
 
-    def open(self, id: str) -> None:
-        self.calls.append(("open", id))
+    def open(self, id: str, turn_id: str = "") -> None:
+        self.calls.append(("open", id, turn_id) if turn_id else ("open", id))
         if any(chat.id == id for chat in self.tabs):
             self.select(id)
 

@@ -5,10 +5,11 @@ import time
 
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QPushButton
+from PySide6.QtWidgets import QApplication, QLineEdit, QMenu, QPushButton
 
 from app.state.library import Entry
-from app.views.entries import Heading, day
+from app.storage.search import Found
+from app.views.entries import Folder, Heading, day
 from app.views.model_chip import ModelChip
 
 NOW = datetime.datetime(2026, 3, 10, 12, 0)
@@ -17,7 +18,7 @@ NOW = datetime.datetime(2026, 3, 10, 12, 0)
 def rows(made) -> list[str]:
     entries = made.window.sidebar.chats.entries
     found = [entries.index(row).data(Qt.ItemDataRole.UserRole) for row in range(entries.rowCount())]
-    return [f"# {row.title}" if isinstance(row, Heading) else row.title for row in found]
+    return [f"# {row.title}" if isinstance(row, (Heading, Folder)) else row.title for row in found]
 
 
 @pytest.fixture
@@ -44,20 +45,6 @@ def test_days_are_named_by_the_calendar(when: datetime.datetime, name: str) -> N
 
 def test_chats_stand_under_their_days(made) -> None:
     assert rows(made) == ["# Today", "Kitchen", "Street", "# Earlier", "Garden plan", "Kitchen plan"]
-
-
-def test_search_keeps_titles_with_all_words_and_enter_opens_the_first(made, qtbot) -> None:
-    search = made.window.sidebar.search
-    qtbot.keyClicks(search, "PLAN kit")
-    assert rows(made) == ["# Earlier", "Kitchen plan"]
-    qtbot.keyClick(search, Qt.Key.Key_Return)
-    assert made.library.calls == [("open", "old2")]
-    search.setText("zebra")
-    assert rows(made) == []
-    assert made.window.sidebar.chats.property("nothing") == "No chat is titled “zebra”"
-    qtbot.keyClick(search, Qt.Key.Key_Escape)
-    assert len(rows(made)) == 6
-    assert made.window.page.composer.field.hasFocus()
 
 
 def test_a_click_opens_and_delete_deletes_with_undo(made, qtbot) -> None:
@@ -100,3 +87,156 @@ def test_the_chip_says_how_the_model_is(made, status: str, told: str) -> None:
     )
     model.changed.emit()
     assert made.window.sidebar.findChild(ModelChip).accessibleName() == told
+
+
+def chats(made):
+    return made.window.sidebar.chats
+
+
+def index_of(made, title: str):
+    entries = chats(made).entries
+    found = (entries.index(row) for row in range(entries.rowCount()))
+    return next(index for index in found if index.data() == title)
+
+
+def editor_of(made) -> QLineEdit:
+    return chats(made).viewport().findChild(QLineEdit)
+
+
+def menu_at(made, title: str) -> QMenu:
+    chats(made).customContextMenuRequested.emit(chats(made).visualRect(index_of(made, title)).center())
+    menu = QApplication.activePopupWidget()
+    assert isinstance(menu, QMenu)
+    return menu
+
+
+def press(menu: QMenu, *path: str) -> None:
+    for text in path:
+        action = next(action for action in menu.actions() if action.text() == text)
+        inner = action.menu()
+        if inner is None:
+            action.trigger()
+        else:
+            menu = inner
+    QApplication.activePopupWidget().close()
+
+
+# --- search
+
+
+def test_what_was_found_takes_the_place_of_the_list_and_enter_opens_the_first_at_its_turn(made, qtbot) -> None:
+    search = made.window.sidebar.search
+    qtbot.keyClicks(search, "seal")
+    assert made.library.search.asked[-1] == "seal"
+    assert len(rows(made)) == 6  # until the search has ended
+    made.library.search.find(
+        "seal", Found("old2", "t7", "The seal is torn."), Found("gone", "t1", "seal"), Found("old1")
+    )
+    assert rows(made) == ["Kitchen plan", "Garden plan"]
+    spoken = chats(made).entries.index(0).data(Qt.ItemDataRole.AccessibleTextRole)
+    assert spoken == "Kitchen plan: The seal is torn."
+    qtbot.keyClick(search, Qt.Key.Key_Return)
+    assert made.library.calls == [("open", "old2", "t7")]
+    qtbot.keyClick(search, Qt.Key.Key_Escape)
+    assert len(rows(made)) == 6
+    assert made.window.page.composer.field.hasFocus()
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        ("", "Nothing found for “zebra”. Titles and messages of 4 chats were searched."),
+        ("Braid's library is not open.", "Braid's library is not open."),
+    ],
+)
+def test_an_empty_result_says_what_was_searched(made, error, said) -> None:
+    made.window.sidebar.search.setText("zebra")
+    made.library.search.find("zebra", error=error)
+    assert rows(made) == []
+    assert chats(made).property("nothing") == said
+
+
+def test_arrow_down_goes_from_the_search_into_the_list(made, qtbot) -> None:
+    search = made.window.sidebar.search
+    search.setFocus()
+    qtbot.keyClick(search, Qt.Key.Key_Down)
+    qtbot.waitUntil(chats(made).hasFocus)
+    assert chats(made).currentIndex().data() == "Kitchen"
+
+
+# --- pins, folders and names
+
+
+def test_pinned_chats_stand_first_then_folders_then_days(made) -> None:
+    made.library.pin("old1", True)
+    made.library.file("old2", "House")
+    made.library.file(made.library.tabs[1].id, "House")
+    assert rows(made) == ["# Pinned", "Garden plan", "# House", "Street", "Kitchen plan", "# Today", "Kitchen"]
+
+
+def test_a_folder_is_closed_and_opened_by_click_and_keys(made, qtbot) -> None:
+    made.library.file("old2", "House")
+    place = chats(made).visualRect(index_of(made, "House")).center()
+    qtbot.mouseClick(chats(made).viewport(), Qt.MouseButton.LeftButton, pos=place)
+    assert "Kitchen plan" not in rows(made)
+    assert index_of(made, "House").data(Qt.ItemDataRole.AccessibleTextRole) == "Folder House, 1 chat, closed"
+    for key, shown in ((Qt.Key.Key_Right, True), (Qt.Key.Key_Left, False), (Qt.Key.Key_Return, True)):
+        chats(made).setCurrentIndex(index_of(made, "House"))
+        qtbot.keyClick(chats(made), key)
+        assert ("Kitchen plan" in rows(made)) is shown
+
+
+def test_f2_renames_in_place_and_nothing_moves_meanwhile(made, qtbot) -> None:
+    chats(made).setCurrentIndex(index_of(made, "Garden plan"))
+    qtbot.keyClick(chats(made), Qt.Key.Key_F2)
+    editor = editor_of(made)
+    assert editor.selectedText() == "Garden plan"
+    made.library.entries = made.library.entries[1:]
+    made.library.entries_changed.emit()
+    assert editor.isVisible()
+    qtbot.keyClicks(editor, "Roses")
+    qtbot.keyClick(editor, Qt.Key.Key_Return)
+    qtbot.waitUntil(lambda: not chats(made).entries._held)
+    assert rows(made) == ["# Today", "Street", "# Earlier", "Roses", "Kitchen plan"]
+
+
+@pytest.mark.parametrize("key", [Qt.Key.Key_Escape, Qt.Key.Key_Return])
+def test_escape_and_an_empty_name_leave_the_title(made, qtbot, key) -> None:
+    chats(made).rename(index_of(made, "Garden plan"))
+    editor_of(made).clear()
+    qtbot.keyClick(editor_of(made), key)
+    QApplication.processEvents()
+    assert "Garden plan" in rows(made)
+
+
+@pytest.mark.qt_log_ignore("This plugin does not support")
+def test_the_menu_pins_moves_exports_and_deletes(made, qtbot) -> None:
+    exported = []
+    chats(made).exported.connect(exported.append)
+    press(menu_at(made, "Garden plan"), "Pin to the top")
+    press(menu_at(made, "Garden plan"), "Unpin")
+    made.library.file("old2", "House & garden")
+    press(menu_at(made, "Garden plan"), "Move to folder", "House && garden")
+    assert rows(made)[:3] == ["# House & garden", "Garden plan", "Kitchen plan"]
+    press(menu_at(made, "Garden plan"), "Move to folder", "No folder")
+    press(menu_at(made, "Garden plan"), "Export …")
+    press(menu_at(made, "Garden plan"), "Delete")
+    assert exported == ["old1"]
+    assert made.library.calls == [("delete", "old1")]
+    press(menu_at(made, "House & garden"), "Remove folder, keep its chats")
+    assert made.library.folders == ()
+
+
+@pytest.mark.qt_log_ignore("This plugin does not support")
+def test_a_new_folder_is_named_in_place(made, qtbot) -> None:
+    made.library.file("old2", "New folder")
+    menu = menu_at(made, "Garden plan")
+    moves = next(action.menu() for action in menu.actions() if action.menu() is not None)
+    moves.actions()[-1].trigger()
+    menu.close()
+    editor = editor_of(made)
+    assert editor.text() == "New folder 2"
+    qtbot.keyClicks(editor, "Roses")
+    qtbot.keyClick(editor, Qt.Key.Key_Return)
+    QApplication.processEvents()
+    assert made.library.folders == ("New folder", "Roses")

@@ -286,7 +286,15 @@ def test_tab_reaches_composer_buttons_tabs_and_sidebar(stage, qtbot) -> None:
         QApplication.processEvents()
         qtbot.keyClick(focused, Qt.Key.Key_Tab)
     names = [child.accessibleName() for child in seen]
-    for wanted in ("Message", "Add pictures", "Search chats", "New chat", "Chats", "Copy message", "Answer again"):
+    for wanted in (
+        "Message",
+        "Add pictures",
+        "Search titles and messages",
+        "New chat",
+        "Chats",
+        "Copy message",
+        "Answer again",
+    ):
         assert wanted in names, [(type(c).__name__, c.accessibleName()) for c in seen]
     messages = [names.index(name) for name in ("Your message", "Answer text", "Answer again", "Message")]
     again = names.index("Message", 1)
