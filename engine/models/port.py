@@ -199,14 +199,20 @@ def _text_config(config: Any) -> Any:
 
 
 def _activation_guesses(config: Any) -> tuple[float, float]:
-    """A few float32 copies of the widths; four times the hidden one inside blocks whose config names no other."""
+    """A few float32 copies of the widths, and of a patch's pixels.
+
+    A tower whose config names no inner width has four times the hidden one.
+    """
 
     def guess(part: Any) -> float:
         hidden = getattr(part, "embed_dim", None) or part.hidden_size
         return float(4 * (6 * hidden + 3 * (getattr(part, "intermediate_size", None) or 4 * hidden)))
 
     text, vision = _text_config(config), getattr(config, "vision_config", None)
-    return guess(text), 0.0 if vision is None else guess(vision)
+    if vision is None:
+        return guess(text), 0.0
+    pixels = 3 * vision.patch_size**2 * getattr(vision, "temporal_patch_size", 1)
+    return guess(text), guess(vision) + 4 * 3 * pixels
 
 
 def _stop_ids(model: nn.Module, tokenizer: Any) -> set[int]:

@@ -90,6 +90,28 @@ def test_cache_bytes_equal_those_of_real_caches(pocket: Any) -> None:
     assert told == device.home().run_here(real)
 
 
+@pytest.mark.parametrize(
+    "part",
+    [{"type": "image", "image": tiny.picture(224, 224, 1)}, {"type": "video", "video": clip(blobs(16, 128, 128))}],
+    ids=lambda part: part["type"],
+)
+def test_the_vision_peak_is_near_the_measured_one(pocket: Any, part: dict[str, Any]) -> None:
+    port = open_port(*pocket)
+    item = prepare_messages(port, _ask(part)).media[0]
+
+    def peak() -> int:
+        mx.clear_cache()
+        before = mx.get_active_memory()
+        mx.reset_peak_memory()
+        encoding = port.encode(item)
+        while not encoding.advance(0.0):
+            pass
+        return mx.get_peak_memory() - before
+
+    told = engine.estimate(port.processor, _ask(part)).vision_peak_bytes
+    assert 0.67 < told / device.home().run_here(peak) < 1.5
+
+
 def test_nothing_is_decoded_for_an_estimate(tmp_path: Path) -> None:
     port = open_port(*tiny.dense())
     whole, cut = tmp_path / "whole.png", tmp_path / "cut.png"
