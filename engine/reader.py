@@ -161,7 +161,7 @@ class Reader:
             should_stop=self.should_stop,
         )
         shown, times = _held(clip, frame_times(clip.duration, fps, most, source.start, source.end))
-        frames = clip.frames[shown]
+        frames = clip.frames if shown == list(range(len(clip.frames))) else clip.frames[shown]
         _, height, width, _ = frames.shape
         layout = model.lay_out(MediaShape("video", width, height, times=times))
         patches, mask = model.cut("video", frames)
