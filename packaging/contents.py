@@ -1,0 +1,161 @@
+"""What goes into the bundle and what stays out, for the spec, the lock files, the checks and the tests."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+NAME = "Braid"
+IDENTIFIER = "app.braid.Braid"
+MACOS = "14.0"
+"""The oldest macOS that MLX's and Qt's libraries load on."""
+
+FAMILIES = (
+    "gemma3",
+    "qwen2_5_vl",
+    "qwen2_vl",
+    "qwen3_5",
+    "qwen3_5_moe",
+    "qwen3_vl",
+    "qwen3_vl_moe",
+)
+"""Families of models whose code goes in; mlx-vlm imports it by name when a model is loaded."""
+
+DRAFTERS = ("speculative.drafters.qwen3_5_mtp",)
+"""Packages of mlx_vlm whose models draft tokens for the others; imported by name too."""
+
+PROCESSORS = (
+    "auto",
+    "encoder_decoder",
+    "gemma",
+    "gemma3",
+    "qwen2",
+    "qwen2_5_vl",
+    "qwen2_vl",
+    "qwen3",
+    "qwen3_5",
+    "qwen3_5_moe",
+    "qwen3_moe",
+    "qwen3_vl",
+    "qwen3_vl_moe",
+    "siglip",
+)
+"""Packages of transformers.models with the tokenizers and processors of these families."""
+
+LEFT_OUT = (
+    "accelerate",
+    "cv2",
+    "datasets",
+    "fastapi",
+    "IPython",
+    "matplotlib",
+    "miniaudio",
+    "mlx_audio",
+    "mlx_vlm.chat_ui",
+    "mlx_vlm.evals",
+    "mlx_vlm.server",
+    "pandas",
+    "pyarrow",
+    "pytest",
+    "scipy",
+    "sounddevice",
+    "starlette",
+    "tensorflow",
+    "tkinter",
+    "torch",
+    "torchvision",
+    "uvicorn",
+)
+"""Modules that libraries ask for on ways the app never takes."""
+
+NOT_INSTALLED = (
+    "datasets",
+    "dill",
+    "fastapi",
+    "miniaudio",
+    "mlx-audio",
+    "multiprocess",
+    "opencv-python",
+    "pandas",
+    "pyarrow",
+    "python-multipart",
+    "scipy",
+    "sounddevice",
+    "starlette",
+    "uvicorn",
+    "websockets",
+    "xxhash",
+)
+"""Distributions that mlx-vlm asks for and the app never imports; the lock files leave them out."""
+
+METADATA = ("mlx", "mlx-vlm", "transformers", "tokenizers", "huggingface_hub", "safetensors", "numpy", "tqdm", "regex")
+METADATA += ("requests", "packaging", "filelock", "pyyaml")
+"""Distributions whose versions are read when the program runs."""
+
+QT = ("QtCore", "QtDBus", "QtGui", "QtNetwork", "QtSvg", "QtWidgets")
+QT_PLUGINS_LEFT_OUT = ("egldeviceintegrations", "generic", "networkinformation", "tls", "virtualkeyboard")
+QT_PLATFORMS_LEFT_OUT = ("eglfs", "linuxfb", "minimalegl", "vkkhrdisplay", "vnc", "virtualkeyboard", "qpdf")
+QT_LIBRARIES_LEFT_OUT = tuple(
+    f"{prefix}{name}" for prefix in ("libQt6", "Qt") for name in ("Pdf", "Qml", "Quick", "ShaderTools", "VirtualKeyboard")
+)
+
+
+def version() -> str:
+    """The version in pyproject.toml."""
+    with (ROOT / "pyproject.toml").open("rb") as file:
+        return str(tomllib.load(file)["project"]["version"])
+
+
+def resources() -> list[Path]:
+    """Every file of resources/, which the app finds beside its own code in a tree and in the bundle alike."""
+    return sorted(path for path in (ROOT / "resources").rglob("*") if path.is_file() and not path.name.startswith("."))
+
+
+def wanted(target: str) -> bool:
+    """Whether a collected file belongs in the bundle; `target` is its path there."""
+    parts = Path(target).parts
+    if "plugins" in parts and "PySide6" in parts:
+        kind, name = parts[-2], parts[-1]
+        return not (kind in QT_PLUGINS_LEFT_OUT or any(word in name for word in QT_PLATFORMS_LEFT_OUT))
+    if "PySide6" in parts and {"translations", "qml"} & set(parts):
+        return False
+    return not any(Path(target).name.startswith(library) for library in QT_LIBRARIES_LEFT_OUT)
+
+
+def excluded(transformers: Path) -> list[str]:
+    """Dotted names that must not be collected; `transformers` is that package's folder.
+
+    transformers is 560 families of models: following its imports to all of them would take most of the build.
+    """
+    models = transformers / "models"
+    folders = {path.name for path in models.iterdir() if (path / "__init__.py").is_file()}
+    others = [f"transformers.models.{name}" for name in sorted(folders - set(PROCESSORS))]
+    networks = [
+        f"transformers.models.{name}.{path.stem}"
+        for name in sorted(folders & set(PROCESSORS))
+        for kind in ("modeling", "modular")
+        for path in sorted((models / name).glob(f"{kind}_*.py"))
+        if name != "auto"
+    ]
+    qt = [f"PySide6.{path}" for path in _OTHER_QT]
+    return [*LEFT_OUT, *others, *networks, *qt]
+
+
+_OTHER_QT = (
+    "QtConcurrent",
+    "QtDesigner",
+    "QtHelp",
+    "QtOpenGL",
+    "QtOpenGLWidgets",
+    "QtPrintSupport",
+    "QtQml",
+    "QtQuick",
+    "QtQuickControls2",
+    "QtQuickTest",
+    "QtQuickWidgets",
+    "QtSql",
+    "QtTest",
+    "QtUiTools",
+    "QtXml",
+)
