@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Literal
 
 import qasync
 from PySide6.QtCore import QEvent, QLockFile, QObject, QTimer, Signal
@@ -27,6 +28,9 @@ from app.state.tasks import Tasks
 from app.state.vitals import Vitals
 from app.views.window import Window
 
+if TYPE_CHECKING:
+    from app.selftest import Drive
+
 _log = logging.getLogger(__name__)
 POCKET = Path(__file__).parents[1] / "resources" / "pocket"
 _SWITCH_INTERVAL_S = 0.001
@@ -40,6 +44,7 @@ class Options:
     profile: Path | None
     model: Path
     files: tuple[Path, ...]
+    selftest: Literal["text", "json"] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +73,14 @@ def parse(arguments: Sequence[str] | None) -> Options:
     parser.add_argument("--profile", type=Path, metavar="DIR", help="keep chats, settings and logs in this folder")
     parser.add_argument("--model", type=Path, metavar="PATH", default=POCKET, help="folder of the model to load")
     parser.add_argument("--version", action="version", version=f"Braid {__version__}")
+    parser.add_argument("--selftest", action="store_true", help="prove that this copy works on this machine, then end")
+    parser.add_argument("--json", action="store_true", help="tell what the self-test found as JSON")
     options = parser.parse_args(arguments)
+    if options.json and not options.selftest:
+        parser.error("--json belongs to --selftest")
+    selftest: Literal["text", "json"] | None = ("json" if options.json else "text") if options.selftest else None
     profile = None if options.profile is None else options.profile.resolve()
-    return Options(profile, options.model.resolve(), tuple(path.absolute() for path in options.files))
+    return Options(profile, options.model.resolve(), tuple(path.absolute() for path in options.files), selftest)
 
 
 class Application(QApplication):
@@ -205,6 +215,10 @@ def _report(moment: str) -> None:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the app until it is closed and return the exit status."""
     options = parse(argv)
+    if options.selftest is not None:
+        from app import selftest
+
+        return selftest.main(_drive, as_json=options.selftest == "json")
     places = Places.of(options.profile)
     # opencv, which comes with the models' library, points Qt at plugins of its own.
     os.environ.pop("QT_QPA_PLATFORM_PLUGIN_PATH", None)
@@ -223,14 +237,29 @@ def main(argv: Sequence[str] | None = None) -> int:
     return _run(options, places, log_file)
 
 
-def _run(options: Options, places: Places, log_file: Path) -> int:
+def _drive(profile: Path, drive: Drive) -> None:
+    """Run the program with the demo model in a profile while `drive` uses it."""
+    places = Places.of(profile)
+    _run(Options(profile, POCKET, ()), places, faults.log_to(places.logs), drive)
+
+
+async def _driven(program: Program, drive: Drive) -> None:
+    running = asyncio.ensure_future(program.run())
+    try:
+        await drive(program)
+    finally:
+        program.quit()
+        await running
+
+
+def _run(options: Options, places: Places, log_file: Path, drive: Drive | None = None) -> int:
     sys.setswitchinterval(_SWITCH_INTERVAL_S)
     app = Application(sys.argv[:1])
     with qasync.QEventLoop(app) as loop:
         asyncio.set_event_loop(loop)
         program = Program(app, options, places)
         faults.catch(loop, program.library.tell, log_file)
-        loop.run_until_complete(program.run())
+        loop.run_until_complete(program.run() if drive is None else _driven(program, drive))
     return 0
 
 

@@ -97,7 +97,9 @@ QT = ("QtCore", "QtDBus", "QtGui", "QtNetwork", "QtSvg", "QtWidgets")
 QT_PLUGINS_LEFT_OUT = ("egldeviceintegrations", "generic", "networkinformation", "tls", "virtualkeyboard")
 QT_PLATFORMS_LEFT_OUT = ("eglfs", "linuxfb", "minimalegl", "vkkhrdisplay", "vnc", "virtualkeyboard", "qpdf")
 QT_LIBRARIES_LEFT_OUT = tuple(
-    f"{prefix}{name}" for prefix in ("libQt6", "Qt") for name in ("Pdf", "Qml", "Quick", "ShaderTools", "VirtualKeyboard")
+    f"{prefix}{name}"
+    for prefix in ("libQt6", "Qt")
+    for name in ("Pdf", "Qml", "Quick", "ShaderTools", "VirtualKeyboard")
 )
 
 

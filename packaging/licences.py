@@ -63,7 +63,9 @@ def _keep(distribution: metadata.Distribution, folder: Path) -> str:
     about = f"{distribution.name} {distribution.version}: {_stated(distribution)}"
     files = list(_texts(distribution))
     if not files and name not in _WITHOUT_FILES:
-        raise Unlicensed(f"{distribution.name} brings no licence text. Add one to packaging/licences and name it there.")
+        raise Unlicensed(
+            f"{distribution.name} brings no licence text. Add one to packaging/licences and name it there."
+        )
     for file in files:
         target = folder / name / "/".join(part for part in file.parts if not part.endswith(".dist-info"))
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -85,7 +87,9 @@ def _texts(distribution: metadata.Distribution) -> Iterator[metadata.PackagePath
 def _stated(distribution: metadata.Distribution) -> str:
     said = distribution.metadata.get("License-Expression") or distribution.metadata.get("License") or ""
     first = said.strip().splitlines()[0] if said.strip() else ""
-    kinds = [line.split(" :: ")[-1] for line in distribution.metadata.get_all("Classifier") or () if "License ::" in line]
+    kinds = [
+        line.split(" :: ")[-1] for line in distribution.metadata.get_all("Classifier") or () if "License ::" in line
+    ]
     return first or ", ".join(kinds) or "see its text"
 
 
@@ -108,5 +112,7 @@ def _ffmpeg() -> Iterator[str]:
 
     for name, about in sorted(library_meta.items()):
         version = ".".join(map(str, about["version"]))
-        options = " ".join(word for word in about["configuration"].split() if not word.startswith(("--prefix", "--lib")))
+        options = " ".join(
+            word for word in about["configuration"].split() if not word.startswith(("--prefix", "--lib"))
+        )
         yield f"{name} {version}: {about['license']}; built with {options}"
