@@ -20,8 +20,9 @@ from PySide6.QtCore import QEvent, QLockFile, QObject, QTimer, Signal
 from PySide6.QtGui import QFileOpenEvent
 from PySide6.QtWidgets import QApplication, QWidget
 
-from app import __version__, faults
+from app import __version__, faults, mac
 from app import settings as settings_file
+from app.state.activity import Activity
 from app.state.library import Library
 from app.state.model import Model
 from app.state.tasks import Tasks
@@ -88,11 +89,9 @@ class Application(QApplication):
 
     Signals:
         ending: the last window was closed, or the menu or the system wants the app to end.
-        opened: the system hands a file over.
     """
 
     ending = Signal()
-    opened = Signal(list)
 
     def __init__(self, arguments: Sequence[str]) -> None:
         super().__init__(arguments)
@@ -100,6 +99,7 @@ class Application(QApplication):
         self.setApplicationVersion(__version__)
         self.setQuitOnLastWindowClosed(False)  # the loop ends after the clean-up, not before
         self.lastWindowClosed.connect(self.ending)
+        self.inbox = mac.Inbox(self)
 
     def event(self, event: QEvent) -> bool:
         """Turn the system's wishes into signals."""
@@ -107,8 +107,7 @@ class Application(QApplication):
             self.ending.emit()
             return True
         if isinstance(event, QFileOpenEvent):
-            self.opened.emit([Path(event.file())])
-            return True
+            return self.inbox.put(event)
         return super().event(event)
 
 
@@ -144,7 +143,8 @@ class Program:
         self.vitals = Vitals(self.model)
         self.window = Window(self.library, self.model, self.vitals, self.settings)
         app.ending.connect(self.quit)
-        app.opened.connect(self._attach)
+        self._app = app
+        self._activity = Activity(self.library, mac.hold)
         self._loading = Tasks()
         self._quitting = asyncio.Event()
 
@@ -163,12 +163,14 @@ class Program:
             ending.push_async_callback(_close_engine)
             ending.push_async_callback(self.model.close)
             ending.push_async_callback(self._loading.close)
+            ending.callback(self._activity.end)
             ending.push_async_callback(self.library.end_answers)
             ending.callback(self.window.hide)
             await self._show()
             self._loading.start(self._load(), "loading the model")
             await self.library.restore()
             self._attach(self._options.files)
+            self._app.inbox.open_with(self._attach)
             if self._note is not None:
                 self.library.tell(self._note)
             await self._quitting.wait()

@@ -45,9 +45,11 @@ PROCESSORS = (
 
 LEFT_OUT = (
     "accelerate",
+    "cryptography",
     "cv2",
     "datasets",
     "fastapi",
+    "hf_xet",
     "IPython",
     "matplotlib",
     "miniaudio",
@@ -70,15 +72,19 @@ LEFT_OUT = (
 """Modules that libraries ask for on ways the app never takes."""
 
 NOT_INSTALLED = (
+    "cffi",
+    "cryptography",
     "datasets",
     "dill",
     "fastapi",
+    "hf-xet",
     "miniaudio",
     "mlx-audio",
     "multiprocess",
     "opencv-python",
     "pandas",
     "pyarrow",
+    "pycparser",
     "python-multipart",
     "scipy",
     "sounddevice",
@@ -87,20 +93,42 @@ NOT_INSTALLED = (
     "websockets",
     "xxhash",
 )
-"""Distributions that mlx-vlm asks for and the app never imports; the lock files leave them out."""
+"""Distributions that libraries ask for and the app never imports; the lock files leave them out."""
 
-METADATA = ("mlx", "mlx-vlm", "transformers", "tokenizers", "huggingface_hub", "safetensors", "numpy", "tqdm", "regex")
-METADATA += ("requests", "packaging", "filelock", "pyyaml")
+METADATA = (
+    "av",
+    "filelock",
+    "huggingface_hub",
+    "mlx",
+    "mlx-vlm",
+    "numpy",
+    "packaging",
+    "pillow",
+    "PySide6-Essentials",
+    "pyyaml",
+    "regex",
+    "requests",
+    "safetensors",
+    "tokenizers",
+    "tqdm",
+    "transformers",
+)
 """Distributions whose versions are read when the program runs."""
 
-QT = ("QtCore", "QtDBus", "QtGui", "QtNetwork", "QtSvg", "QtWidgets")
 QT_PLUGINS_LEFT_OUT = ("egldeviceintegrations", "generic", "networkinformation", "tls", "virtualkeyboard")
 QT_PLATFORMS_LEFT_OUT = ("eglfs", "linuxfb", "minimalegl", "vkkhrdisplay", "vnc", "virtualkeyboard", "qpdf")
-QT_LIBRARIES_LEFT_OUT = tuple(
-    f"{prefix}{name}"
-    for prefix in ("libQt6", "Qt")
-    for name in ("Pdf", "Qml", "Quick", "ShaderTools", "VirtualKeyboard")
+LIBRARIES_LEFT_OUT = (
+    "libcudart",  # taken from the building machine where that has one
+    *[
+        f"{prefix}{name}"
+        for prefix in ("libQt6", "Qt")
+        for name in ("EglF", "Pdf", "Qml", "Quick", "ShaderTools", "VirtualKeyboard")
+    ],
 )
+
+MARKED_NEWER = {"PySide6": (15, 0), "shiboken6": (15, 0)}
+"""Packages whose own code says it needs a newer macOS than their wheels do. All system functions that it calls are
+called by older code in these wheels too, so it should load on the older one."""
 
 
 def version() -> str:
@@ -122,7 +150,7 @@ def wanted(target: str) -> bool:
         return not (kind in QT_PLUGINS_LEFT_OUT or any(word in name for word in QT_PLATFORMS_LEFT_OUT))
     if "PySide6" in parts and {"translations", "qml"} & set(parts):
         return False
-    return not any(Path(target).name.startswith(library) for library in QT_LIBRARIES_LEFT_OUT)
+    return not any(Path(target).name.startswith(library) for library in LIBRARIES_LEFT_OUT)
 
 
 def excluded(transformers: Path) -> list[str]:

@@ -12,7 +12,7 @@ begin() {
     for argument in "$@"; do
         case $argument in
             --dry-run) dry=yes ;;
-            -*) die "$(basename "$0") does not know $argument: it takes --dry-run only." ;;
+            -*) die "packaging/$(basename "$0") does not know $argument: it takes --dry-run only." ;;
             *) arguments+=("$argument") ;;
         esac
     done

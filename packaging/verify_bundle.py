@@ -11,10 +11,10 @@ from pathlib import Path
 
 import contents
 import licences
+import macho
 
 MAX_MB = 600
 _ONCE = ("libmlx.", "libavcodec", "libQt6Core", "libpdfium")
-_MACHO = {b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe", b"\xbe\xba\xfe\xca"}
 
 
 def problems(bundle: Path, lock: str) -> Iterator[str]:
@@ -26,8 +26,8 @@ def problems(bundle: Path, lock: str) -> Iterator[str]:
     yield from _versions(found, lock)
     yield from _licences(found)
     for path in found:
-        if is_macho(path):
-            yield from macho_problems(path)
+        if macho.is_code(path):
+            yield from _code(path)
     size = megabytes(found)
     if size > MAX_MB:
         yield f"The bundle has {size} MB; {MAX_MB} MB are the most."
@@ -111,27 +111,18 @@ def _licences(found: list[Path]) -> Iterator[str]:
             yield f"The licence {name} is missing."
 
 
-def is_macho(path: Path) -> bool:
-    """Whether a file is code for a Mac."""
-    with path.open("rb") as file:
-        return file.read(4) in _MACHO
-
-
-def macho_problems(path: Path) -> Iterator[str]:
+def _code(path: Path) -> Iterator[str]:
     """What keeps code from running on the oldest supported macOS on Apple silicon."""
-    from macholib.mach_o import CPU_TYPE_ARM64, LC_BUILD_VERSION
-    from macholib.MachO import MachO
-
-    slices = [header for header in MachO(str(path)).headers if header.header.cputype == CPU_TYPE_ARM64]
-    if not slices:
+    with path.open("rb") as file:
+        parts = list(macho.slices(file))
+    arm = [part for part in parts if part.is_arm64]
+    if parts and not arm:
         yield f"{path.name} has no code for Apple silicon."
     newest = tuple(int(part) for part in contents.MACOS.split("."))
-    for header in slices:
-        for command, version, _ in header.commands:
-            if command.cmd == LC_BUILD_VERSION:
-                needs = (version.minos >> 16, version.minos >> 8 & 255)
-                if needs > newest:
-                    yield f"{path.name} needs macOS {needs[0]}.{needs[1]}."
+    newest = max([newest, *(limit for package, limit in contents.MARKED_NEWER.items() if package in path.parts)])
+    for part in arm:
+        if part.minimum is not None and part.minimum > newest:
+            yield f"{path.name} needs macOS {part.minimum[0]}.{part.minimum[1]}."
 
 
 def main() -> int:

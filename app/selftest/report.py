@@ -79,7 +79,7 @@ class Report:
         if isinstance(found, str):
             result = Result(name, True, seconds, found)
         else:
-            _log.error("Self-test: %s failed", name, exc_info=found)
+            _log.warning("Self-test: %s failed", name, exc_info=found)
             result = Result(name, False, seconds, _sentence(found))
         self.results.append(result)
         if not self._as_json:

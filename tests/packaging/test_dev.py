@@ -84,7 +84,7 @@ def last_line(result: subprocess.CompletedProcess[str]) -> str:
 def test_an_unknown_command_is_named_in_one_sentence(clone):
     result = clone.dev("tset")
     assert result.returncode == 2
-    assert result.stderr == 'packaging/dev does not know "tset": use run, test, check, shot or bench.\n'
+    assert result.stderr == 'packaging/dev does not know "tset": use run, test, check, shot, bench or bundle.\n'
     assert not clone.calls()
 
 
@@ -169,3 +169,14 @@ def test_running_needs_a_screen(clone):
     assert last_line(result).startswith("There is no screen to open a window on")
     assert clone.dev("run", "picture.png", DISPLAY=":0").returncode == 0
     assert clone.calls()[-1] == "-m app picture.png"
+
+
+def test_the_bundle_is_built_and_tried_without_the_environment_for_work(clone):
+    for name in ("build", "try_bundle"):
+        script = clone.root / "packaging" / name
+        script.write_text(f'#!/bin/sh\necho {name} "$*" >>"$CALLS"\nexit "${{BUILD_STATUS:-0}}"\n')
+        script.chmod(0o755)
+    assert clone.dev("bundle", "--dry-run").returncode == 0
+    assert clone.calls() == ["build --dry-run", "try_bundle --dry-run"]
+    assert clone.dev("bundle", BUILD_STATUS="3").returncode == 3
+    assert clone.calls() == ["build "]

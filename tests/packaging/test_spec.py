@@ -1,0 +1,181 @@
+"""The spec, run with stand-ins for PyInstaller's classes: what it collects and what it makes of it."""
+
+import ast
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+
+import contents
+import licences
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PACKAGING = ROOT / "packaging"
+
+
+def fake_hooks(**functions):
+    """PyInstaller's helpers, which its package brings and the tests do without."""
+    hooks = ModuleType("PyInstaller.utils.hooks")
+    hooks.copy_metadata = lambda name: [(f"{name}.dist-info", f"{name}.dist-info")]
+    hooks.get_module_file_attribute = lambda name: find_spec(name).origin
+    hooks.collect_submodules = lambda name: [name, f"{name}.part"]
+    hooks.collect_data_files = lambda name: []
+    return hooks
+
+
+@pytest.fixture
+def pyinstaller(monkeypatch):
+    hooks = fake_hooks()
+    for name in ("PyInstaller", "PyInstaller.utils"):
+        monkeypatch.setitem(sys.modules, name, ModuleType(name))
+    monkeypatch.setitem(sys.modules, "PyInstaller.utils.hooks", hooks)
+
+
+@pytest.fixture
+def run_spec(pyinstaller, monkeypatch, tmp_path):
+    """Run the spec as on a system; returns each class's positional and named arguments."""
+
+    def run(platform):
+        made = {}
+
+        def stand_in(name, **attributes):
+            def make(*positional, **named):
+                made[name] = (positional, named)
+                return SimpleNamespace(**attributes)
+
+            return make
+
+        monkeypatch.setattr(sys, "platform", platform)
+        monkeypatch.setattr(licences, "installed", list)
+        names = {name: stand_in(name) for name in ("PYZ", "EXE", "COLLECT", "BUNDLE")}
+        collected = [("PySide6/Qt/translations/qt_de.qm", "", ""), ("av/frame.so", "", "")]
+        names["Analysis"] = stand_in("Analysis", pure=[], scripts=[], binaries=list(collected), datas=list(collected))
+        source = (PACKAGING / "app.spec").read_text()
+        exec(compile(source, "app.spec", "exec"), {**names, "SPECPATH": str(PACKAGING), "workpath": str(tmp_path)})
+        return made
+
+    return run
+
+
+def run_hook(name):
+    scope = {}
+    exec(compile((PACKAGING / "hooks" / name).read_text(), name, "exec"), scope)
+    return scope
+
+
+def test_linux_gets_a_folder_and_no_app(run_spec):
+    made = run_spec("linux")
+    assert "BUNDLE" not in made
+    assert made["EXE"][1]["exclude_binaries"]
+    assert made["EXE"][1]["target_arch"] is None
+
+
+def test_a_mac_gets_the_folder_in_an_app_for_apple_silicon(run_spec):
+    made = run_spec("darwin")
+    assert made["EXE"][1]["target_arch"] == "arm64"
+    app = made["BUNDLE"][1]
+    assert app["name"] == "Braid.app"
+    assert Path(app["icon"]).read_bytes()[:4] == b"icns"
+    assert app["info_plist"]["CFBundleIdentifier"] == app["bundle_identifier"] == contents.IDENTIFIER
+
+
+@pytest.mark.parametrize("platform", ["linux", "darwin"])
+def test_nothing_is_packed_in_a_way_that_breaks_signatures_or_the_dock(run_spec, platform):
+    made = run_spec(platform)
+    assert made["EXE"][1]["upx"] is made["COLLECT"][1]["upx"] is False
+    assert made["EXE"][1]["console"] is made["EXE"][1]["argv_emulation"] is False
+
+
+def test_the_program_its_resources_licences_and_versions_go_in(run_spec):
+    (scripts,), named = run_spec("linux")["Analysis"]
+    assert [Path(script).name for script in scripts] == ["entry.py"]
+    targets = {target for _, target in named["datas"]}
+    assert {"resources/pocket", "resources/icons", "resources/selftest", "licences", "mlx.dist-info"} <= targets
+    kept = {Path(source).name for source, target in named["datas"] if target == "resources/pocket"}
+    assert {"model.safetensors", "config.json", "tokenizer.json"} <= kept
+
+
+def test_collected_files_nobody_needs_are_dropped(run_spec):
+    (_, binaries, datas), _ = run_spec("linux")["COLLECT"]
+    assert [name for name, *_ in binaries] == [name for name, *_ in datas] == ["av/frame.so"]
+
+
+def test_heavy_libraries_and_foreign_models_stay_out(run_spec):
+    excludes = set(run_spec("linux")["Analysis"][1]["excludes"])
+    assert {"torch", "pandas", "pyarrow", "datasets", "cv2", "transformers.models.bert", "PySide6.QtQml"} <= excludes
+    assert "transformers.models.qwen3_5.modeling_qwen3_5" in excludes
+    assert not excludes & {f"transformers.models.{name}" for name in contents.PROCESSORS}
+
+
+def test_the_model_code_of_every_family_that_the_engine_runs_goes_in(pyinstaller):
+    source = ast.parse((ROOT / "engine" / "models" / "families.py").read_text())
+    tables = [node.value for node in source.body if isinstance(node, ast.AnnAssign) and node.target.id == "_FAMILIES"]
+    engine_runs = {key.value for key in tables[0].keys}
+    assert engine_runs
+    assert engine_runs <= set(contents.FAMILIES)
+    assert set(contents.FAMILIES) <= set(contents.PROCESSORS)
+    imported = run_hook("hook-mlx_vlm.py")["hiddenimports"]
+    for family in contents.FAMILIES:
+        assert f"mlx_vlm.models.{family}" in imported
+        assert (Path(find_spec("mlx_vlm").origin).parent / "models" / family / "__init__.py").is_file()
+
+
+def test_every_named_package_exists_so_that_no_name_is_stale():
+    transformers = Path(find_spec("transformers").origin).parent
+    for name in contents.PROCESSORS:
+        assert (transformers / "models" / name / "__init__.py").is_file()
+    for name in contents.DRAFTERS:
+        assert find_spec("mlx_vlm").submodule_search_locations
+        assert (Path(find_spec("mlx_vlm").origin).parent / Path(*name.split(".")) / "__init__.py").is_file()
+
+
+def test_mlx_keeps_its_library_in_its_place_and_its_hidden_imports(pyinstaller):
+    hook = run_hook("hook-mlx.core.py")
+    assert hook["bindepend_symlink_suppression"] == ["**/mlx/lib/*"]
+    for name in hook["hiddenimports"]:
+        assert find_spec(name) is not None
+
+
+def test_on_a_mac_the_metal_library_goes_beside_mlx(pyinstaller, monkeypatch, tmp_path):
+    library = tmp_path / "mlx" / "lib"
+    library.mkdir(parents=True)
+    for name in ("mlx.metallib", "libmlx.dylib", "libjaccl.dylib"):
+        (library / name).touch()
+    hooks = sys.modules["PyInstaller.utils.hooks"]
+    monkeypatch.setattr(hooks, "get_module_file_attribute", lambda _: str(tmp_path / "mlx" / "core.so"))
+    monkeypatch.setattr(sys, "platform", "darwin")
+    hook = run_hook("hook-mlx.core.py")
+    assert hook["datas"] == [(str(library / "mlx.metallib"), "mlx/lib")]
+    assert hook["binaries"] == [(str(library / "libjaccl.dylib"), "mlx/lib")]
+
+
+@pytest.mark.parametrize(
+    ("target", "wanted"),
+    [
+        ("PySide6/Qt/plugins/platforms/libqxcb.so", True),
+        ("PySide6/Qt/plugins/platforms/libqoffscreen.so", True),
+        ("PySide6/Qt/plugins/platforms/libqcocoa.dylib", True),
+        ("PySide6/Qt/plugins/platforms/libqeglfs.so", False),
+        ("PySide6/Qt/plugins/tls/libqopensslbackend.so", False),
+        ("PySide6/Qt/lib/libQt6Core.so.6", True),
+        ("PySide6/Qt/lib/libQt6Quick.so.6", False),
+        ("PySide6/Qt/translations/qtbase_de.qm", False),
+        ("libcudart.so", False),
+        ("numpy/_core/plugins.so", True),
+    ],
+)
+def test_what_is_wanted(target, wanted):
+    assert contents.wanted(target) is wanted
+
+
+def test_the_bundle_starts_where_the_command_does():
+    shown = subprocess.run(
+        [sys.executable, PACKAGING / "entry.py", "--version"],
+        env={"PYTHONPATH": str(ROOT), "QT_QPA_PLATFORM": "offscreen"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert shown.stdout == f"Braid {contents.version()}\n"
