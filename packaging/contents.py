@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import tomllib
 from pathlib import Path
 
@@ -11,37 +12,11 @@ IDENTIFIER = "app.braid.Braid"
 MACOS = "14.0"
 """The oldest macOS that MLX's and Qt's libraries load on."""
 
-FAMILIES = (
-    "gemma3",
-    "qwen2_5_vl",
-    "qwen2_vl",
-    "qwen3_5",
-    "qwen3_5_moe",
-    "qwen3_vl",
-    "qwen3_vl_moe",
-)
-"""Families of models whose code goes in; mlx-vlm imports it by name when a model is loaded."""
-
 DRAFTERS = ("speculative.drafters.qwen3_5_mtp",)
 """Packages of mlx_vlm whose models draft tokens for the others; imported by name too."""
 
-PROCESSORS = (
-    "auto",
-    "encoder_decoder",
-    "gemma",
-    "gemma3",
-    "qwen2",
-    "qwen2_5_vl",
-    "qwen2_vl",
-    "qwen3",
-    "qwen3_5",
-    "qwen3_5_moe",
-    "qwen3_moe",
-    "qwen3_vl",
-    "qwen3_vl_moe",
-    "siglip",
-)
-"""Packages of transformers.models with the tokenizers and processors of these families."""
+SHARED_PROCESSORS = ("auto", "encoder_decoder", "gemma", "siglip")
+"""Packages of transformers.models that families use besides their own."""
 
 LEFT_OUT = (
     "accelerate",
@@ -137,6 +112,23 @@ def version() -> str:
         return str(tomllib.load(file)["project"]["version"])
 
 
+def families() -> tuple[str, ...]:
+    """Families of models that the engine runs; mlx-vlm imports their code by name when a model is loaded."""
+    source = ast.parse((ROOT / "engine" / "models" / "families.py").read_text(encoding="utf-8"))
+    table = next(
+        node.value
+        for node in source.body
+        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.target.id == "FAMILIES"
+    )
+    assert isinstance(table, ast.Dict)
+    return tuple(sorted(key.value for key in table.keys if isinstance(key, ast.Constant)))
+
+
+def processors() -> set[str]:
+    """Packages of transformers.models with the configurations, tokenizers and processors of these families."""
+    return {name.removesuffix("_text") for name in families()} | set(SHARED_PROCESSORS)
+
+
 def resources() -> list[Path]:
     """Every file of resources/, which the app finds beside its own code in a tree and in the bundle alike."""
     return sorted(path for path in (ROOT / "resources").rglob("*") if path.is_file() and not path.name.startswith("."))
@@ -159,11 +151,12 @@ def excluded(transformers: Path) -> list[str]:
     transformers is 560 families of models: following its imports to all of them would take most of the build.
     """
     models = transformers / "models"
+    kept = processors()
     folders = {path.name for path in models.iterdir() if (path / "__init__.py").is_file()}
-    others = [f"transformers.models.{name}" for name in sorted(folders - set(PROCESSORS))]
+    others = [f"transformers.models.{name}" for name in sorted(folders - kept)]
     networks = [
         f"transformers.models.{name}.{path.stem}"
-        for name in sorted(folders & set(PROCESSORS))
+        for name in sorted(folders & kept)
         for kind in ("modeling", "modular")
         for path in sorted((models / name).glob(f"{kind}_*.py"))
         if name != "auto"
@@ -189,3 +182,7 @@ _OTHER_QT = (
     "QtUiTools",
     "QtXml",
 )
+
+
+if __name__ == "__main__":
+    print(version())

@@ -25,6 +25,10 @@ step() {
     [ -n "$dry" ] || "$@"
 }
 
+# The interpreter for our own small programs: a Mac's python3 may be too old for them.
+own_python=build/environment/bin/python
+[ -x $own_python ] || own_python=${PYTHON:-python3}
+
 # A dry run shows the way on any system.
 only_on_a_mac() {
     [ -n "$dry" ] || [ "$(uname -s)" = Darwin ] || die "$1"

@@ -5,7 +5,7 @@ from PyInstaller.utils.hooks import collect_data_files, collect_submodules, copy
 
 hiddenimports = [
     name
-    for package in (*(f"models.{family}" for family in contents.FAMILIES), *contents.DRAFTERS)
+    for package in (*(f"models.{family}" for family in contents.families()), *contents.DRAFTERS)
     for name in collect_submodules(f"mlx_vlm.{package}")
 ]
 datas = [*collect_data_files("mlx_vlm"), *copy_metadata("mlx-vlm")]
