@@ -666,6 +666,9 @@ class MLLMScheduler:
         self.caches.configure(self.config)
         self.intake.config = self.config
         self._device.lending = self.config.lend_stream
+        if self._task is not None:
+            # Inline, the loop cannot take a step's tokens before the unit has ended: they would come out of order.
+            self.batch.hand_over = self._hand_over if self._device.lending else None
 
     def reset(self) -> None:
         """Abort everything, end open streams and forget all state; usable afterwards.
