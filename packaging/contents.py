@@ -148,21 +148,20 @@ def wanted(target: str) -> bool:
 def excluded(transformers: Path) -> list[str]:
     """Dotted names that must not be collected; `transformers` is that package's folder.
 
-    transformers is 560 families of models: following its imports to all of them would take most of the build.
+    Its 560 families of models need torch, which the app never has. Their tokenizers stay, since one family borrows
+    another's; so do the configurations and processors of the families that the engine runs.
     """
-    models = transformers / "models"
     kept = processors()
-    folders = {path.name for path in models.iterdir() if (path / "__init__.py").is_file()}
-    others = [f"transformers.models.{name}" for name in sorted(folders - kept)]
-    networks = [
-        f"transformers.models.{name}.{path.stem}"
-        for name in sorted(folders & kept)
-        for kind in ("modeling", "modular")
-        for path in sorted((models / name).glob(f"{kind}_*.py"))
-        if name != "auto"
+    stays = ("__init__", "tokenization_")
+    others = [
+        f"transformers.models.{path.parent.name}.{path.stem}"
+        for path in sorted((transformers / "models").glob("*/*.py"))
+        if not path.stem.startswith(stays)
+        and (path.stem.startswith(("modeling_", "modular_")) or path.parent.name not in kept)
+        and path.parent.name != "auto"
     ]
     qt = [f"PySide6.{path}" for path in _OTHER_QT]
-    return [*LEFT_OUT, *others, *networks, *qt]
+    return [*LEFT_OUT, *others, *qt]
 
 
 _OTHER_QT = (
