@@ -11,6 +11,7 @@ from typing import Any, Protocol
 from PySide6.QtCore import QObject, QTimer
 from PySide6.QtGui import QFileOpenEvent
 
+MAC = sys.platform == "darwin"
 _USER_INITIATED = 0x00FFFFFF
 """NSActivityUserInitiated: no App Nap, and the machine stays awake."""
 
@@ -89,7 +90,7 @@ def hold(reason: str, runtime: Runtime | None = None) -> Callable[[], None]:
         runtime: None takes the system's own; off a Mac nothing is held.
     """
     if runtime is None:
-        if sys.platform != "darwin":
+        if not MAC:
             return lambda: None
         runtime = ObjectiveC()
     process = runtime.send(runtime.named("NSProcessInfo"), "processInfo")

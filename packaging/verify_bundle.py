@@ -48,7 +48,9 @@ def made_of(bundle: Path, found: list[Path]) -> list[tuple[str, float]]:
     sizes: Counter[str] = Counter()
     for path in found:
         inside = [part for part in path.relative_to(bundle).parts if part not in _FRAMES]
-        sizes[inside[0].removesuffix(".libs") if len(inside) > 1 else "single libraries and the program"] += path.stat().st_size
+        sizes[inside[0].removesuffix(".libs") if len(inside) > 1 else "single libraries and the program"] += (
+            path.stat().st_size
+        )
     return [(name, size / 1e6) for name, size in sizes.most_common()]
 
 

@@ -1,6 +1,5 @@
 """Files that the system hands over, and the hold that keeps it awake."""
 
-import sys
 from pathlib import Path
 
 from PySide6.QtCore import QUrl
@@ -69,6 +68,6 @@ def test_the_hold_begins_an_activity_keeps_its_token_and_ends_it():
 
 
 def test_off_a_mac_nothing_is_held(monkeypatch):
-    monkeypatch.setattr(sys, "platform", "linux")
+    monkeypatch.setattr(mac, "MAC", False)
     monkeypatch.setattr(mac, "ObjectiveC", None)
     mac.hold("Answering")()

@@ -14,7 +14,11 @@ PACKAGING = ROOT / "packaging"
 SCRIPTS = ["build", "sign_notarize", "make_dmg"]
 TOOLS = ["bash", "basename", "cat", "dirname", "grep", "mkdir", "rm", "sed", "touch"]
 THIN = struct.pack("<8I", 0xFEEDFACF, 0x0100000C, 0, 6, 0, 0, 0, 0)
-NAMES = {"BRAID_SIGNING_IDENTITY": "Someone", "BRAID_NOTARY_PROFILE": "profile", "BRAID_HOMEPAGE": "https://braid.example"}
+NAMES = {
+    "BRAID_SIGNING_IDENTITY": "Someone",
+    "BRAID_NOTARY_PROFILE": "profile",
+    "BRAID_HOMEPAGE": "https://braid.example",
+}
 
 # Plays every tool of a Mac: keeps what it was called with, and answers for the notary.
 FAKE_TOOL = """#!/bin/sh
@@ -44,7 +48,18 @@ class Mac:
             os.symlink(str(shutil.which(tool)), root / "bin" / tool)
         # The interpreter itself: a version manager's stand-in needs more than these tools.
         os.symlink(os.path.realpath(sys.executable), root / "bin" / "python3")
-        for tool in ("uname", "sw_vers", "codesign", "xcrun", "ditto", "spctl", "plutil", "hdiutil", "ln", "python3.12"):
+        for tool in (
+            "uname",
+            "sw_vers",
+            "codesign",
+            "xcrun",
+            "ditto",
+            "spctl",
+            "plutil",
+            "hdiutil",
+            "ln",
+            "python3.12",
+        ):
             (root / "bin" / tool).write_text(FAKE_TOOL)
             (root / "bin" / tool).chmod(0o755)
 
@@ -70,7 +85,11 @@ class Mac:
 
     def make_app(self):
         app = self.root / "dist" / "Braid.app" / "Contents"
-        for name in ("Frameworks/mlx/lib/libmlx.dylib", "Frameworks/QtCore.framework/Versions/A/QtCore", "Frameworks/a.so"):
+        for name in (
+            "Frameworks/mlx/lib/libmlx.dylib",
+            "Frameworks/QtCore.framework/Versions/A/QtCore",
+            "Frameworks/a.so",
+        ):
             (app / name).parent.mkdir(parents=True, exist_ok=True)
             (app / name).write_bytes(THIN)
         (app / "Resources").mkdir()
