@@ -217,13 +217,13 @@ def _report(moment: str) -> None:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the app until it is closed and return the exit status."""
     options = parse(argv)
+    # opencv, which comes with the models' library, points Qt at plugins of its own.
+    os.environ.pop("QT_QPA_PLATFORM_PLUGIN_PATH", None)
     if options.selftest is not None:
         from app import selftest
 
         return selftest.main(_drive, as_json=options.selftest == "json")
     places = Places.of(options.profile)
-    # opencv, which comes with the models' library, points Qt at plugins of its own.
-    os.environ.pop("QT_QPA_PLATFORM_PLUGIN_PATH", None)
     try:
         log_file = faults.log_to(places.logs)
         faults.trace_crashes(places.logs / "crash.log")

@@ -21,7 +21,11 @@ def test_the_bundle_is_built_and_passes_its_own_test(tmp_path):
     clone = tmp_path / "clone"
     subprocess.run(["git", "clone", "--quiet", "--no-hardlinks", ROOT, clone], check=True)
     built = subprocess.run(
-        [clone / "packaging" / "dev", "bundle"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+        [clone / "packaging" / "dev", "bundle"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
     )
     assert built.returncode == 0, built.stdout[-4000:]
     assert built.stdout.count("checks passed in") == 2

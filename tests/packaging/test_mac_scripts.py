@@ -155,7 +155,7 @@ def test_the_build_installs_hashed_wheels_then_packs_checks_and_starts(mac):
     assert "--require-hashes" in told[1]
     assert "--only-binary :all:" in told[1]
     assert "requirements-mac.lock" in told[1]
-    assert [line.split()[-1] for line in told[2:]] == ["packaging/app.spec", "dist/Braid.app", "--selftest"]
+    assert [line.split()[-1] for line in told[2:]] == ["packaging/app.spec", "dist/Braid.app", "--help", "--selftest"]
 
 
 def test_when_the_order_of_signing_cannot_be_told_nothing_is_signed(mac):

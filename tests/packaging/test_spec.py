@@ -10,6 +10,8 @@ import contents
 import licences
 import pytest
 
+from engine.models.download import WORKER_FLAG
+
 ROOT = Path(__file__).parents[2]
 PACKAGING = ROOT / "packaging"
 
@@ -187,12 +189,19 @@ def test_what_is_wanted(target, wanted):
     assert contents.wanted(target) is wanted
 
 
-def test_the_bundle_starts_where_the_command_does():
-    shown = subprocess.run(
-        [sys.executable, PACKAGING / "entry.py", "--version"],
+@pytest.mark.parametrize(
+    ("arguments", "shown"),
+    [
+        (["--version"], f"Braid {contents.version()}\n"),
+        ([WORKER_FLAG, "--help"], "usage: entry.py [-h] --cache CACHE"),
+    ],
+)
+def test_the_bundle_is_the_app_and_its_helper(arguments, shown):
+    told = subprocess.run(
+        [sys.executable, PACKAGING / "entry.py", *arguments],
         env={"PYTHONPATH": str(ROOT), "QT_QPA_PLATFORM": "offscreen"},
         capture_output=True,
         text=True,
         check=True,
     )
-    assert shown.stdout == f"Braid {contents.version()}\n"
+    assert told.stdout.startswith(shown)

@@ -157,7 +157,7 @@ def test_versions_of_two_qts_are_noticed(monkeypatch, qapp):
 
 def test_a_second_copy_of_a_library_is_noticed(monkeypatch):
     monkeypatch.setattr(libraries, "images", lambda: [Path("/a/libmlx.so"), Path("/b/libmlx.so")])
-    with pytest.raises(Failed, match="2 copies of one library: /a/libmlx.so, /b/libmlx.so"):
+    with pytest.raises(Failed, match=r"2 copies of one library: /a/libmlx\.so, /b/libmlx\.so"):
         libraries.loaded()
 
 
