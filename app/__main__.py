@@ -25,6 +25,7 @@ from app import settings as settings_file
 from app.state.activity import Activity
 from app.state.library import Library
 from app.state.model import Model
+from app.state.preferences import Preferences
 from app.state.tasks import Tasks
 from app.state.vitals import Vitals
 from app.views.window import Window
@@ -136,12 +137,14 @@ class Program:
     """Settings, state and window of one run, made in this order and ended in reverse."""
 
     def __init__(self, app: Application, options: Options, places: Places) -> None:
-        self._options, self._places = options, places
+        self._options = options
         self.settings, self._note = settings_file.load(places.settings)
         self.model = Model(options.model, self.settings.engine)
         self.library = Library(places.data, self.model, lambda: self.settings.generation)
         self.vitals = Vitals(self.model)
-        self.window = Window(self.library, self.model, self.vitals, self.settings)
+        self.preferences = Preferences(self.settings, self.model, places.settings)
+        self.preferences.failed.connect(self.library.tell)
+        self.window = Window(self.library, self.model, self.vitals, self.preferences)
         app.ending.connect(self.quit)
         self._app = app
         self._activity = Activity(self.library, mac.hold)
@@ -158,7 +161,7 @@ class Program:
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, self.quit)
         async with AsyncExitStack() as ending:  # unwinds upwards, each step even if another fails
-            ending.callback(self._save_settings)
+            ending.callback(self.preferences.close)
             ending.push_async_callback(self.library.close)
             ending.push_async_callback(_close_engine)
             ending.push_async_callback(self.model.close)
@@ -190,12 +193,6 @@ class Program:
     def _attach(self, files: Sequence[Path]) -> None:
         if files:
             self.library.current.composer.add_files(files)
-
-    def _save_settings(self) -> None:
-        try:
-            settings_file.save(self.settings, self._places.settings)
-        except OSError:
-            _log.exception("The settings could not be saved")
 
 
 async def _close_engine() -> None:

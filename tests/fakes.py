@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from time import monotonic
+from types import SimpleNamespace
 from typing import Any
 
 from app.state.scheduler import Loaded
@@ -89,6 +90,8 @@ class FakeScheduler:
     """The scheduler's face towards the app.
 
     Attributes:
+        figures: statistics in place of the usual ones.
+        cleared: caches that were emptied, in order.
         scripts: answers for the next requests, in order; a request beyond them waits for the test's `say` and `end`.
         sent: every request so far.
         refuse: raise this sentence at the next request.
@@ -103,6 +106,11 @@ class FakeScheduler:
         self.stopped = False
         self.stats_read = 0
         self.info_read = 0
+        self.model_config = SimpleNamespace()
+        self.config = MLLMSchedulerConfig()
+        self.live_fields = frozenset(MLLMSchedulerConfig.__dataclass_fields__) - {"max_num_seqs", "prefill_step_size"}
+        self.cleared: list[str] = []
+        self.figures: dict[str, Any] = {}
         self._live: dict[str, FakeRequest] = {}
 
     @property
@@ -177,11 +185,19 @@ class FakeScheduler:
             "metal_peak_memory_gb": 0.5,
             "memory_limit_gb": 8.0,
             "backend": "cpu",
-        }
+        } | self.figures
 
     def apply_config(self, config: MLLMSchedulerConfig) -> set[str]:
-        self.config = config
-        return {"max_num_seqs"}
+        if self.refuse is not None:
+            raise RequestRejected(self.refuse)
+        changed = {name for name in config.__dataclass_fields__ if getattr(config, name) != getattr(self.config, name)}
+        live = {name: getattr(config, name) for name in changed & self.live_fields}
+        self.config = replace(self.config, **live)
+        return changed - self.live_fields
+
+    def clear_runtime_caches(self, ssd: bool = False, *, vision: bool = True, prefix: bool = True) -> dict[str, bool]:
+        self.cleared += [name for name, on in (("prefix", prefix), ("vision", vision), ("ssd", ssd)) if on]
+        return {"vision_cache": vision, "prefix_cache": prefix}
 
     async def stop(self) -> None:
         for request in self.live:

@@ -47,6 +47,7 @@ class Model(QObject):
         takes: kinds of media that it reads; empty until it is loaded.
         scheduler: what runs it while it is ready.
         embedded: the model that comes with the app, offered when another fails.
+        pending: fields of the configuration that the loaded model takes only when it is loaded again.
     """
 
     changed = Signal()
@@ -79,6 +80,7 @@ class Model(QObject):
         self.stage = ""
         self.error: str | None = None
         self.takes: frozenset[MediaKind] = frozenset()
+        self.pending: frozenset[str] = frozenset()
 
     @property
     def scheduler(self) -> Scheduler | None:
@@ -128,10 +130,19 @@ class Model(QObject):
         """Unload when nothing was asked for so long; None: never."""
         self._idle.set_limit(None if minutes is None else 60 * minutes)
 
-    def configure(self, config: MLLMSchedulerConfig) -> frozenset[str]:
-        """Use other settings, at once where possible; returns the names of those that wait for `reload`."""
+    def configure(self, config: MLLMSchedulerConfig) -> None:
+        """Take a configuration: what can change at once now, the rest with the next load.
+
+        Raises:
+            EngineError: the engine cannot work so; nothing has changed.
+        """
+        if self.scheduler is not None:
+            self.pending = frozenset(self.scheduler.apply_config(config))
         self._config = config
-        return frozenset() if self.scheduler is None else frozenset(self.scheduler.apply_config(config))
+
+    def takes_now(self, name: str) -> bool:
+        """Whether the loaded model takes a change of this field of the configuration at once."""
+        return self.scheduler is not None and name in self.scheduler.live_fields
 
     async def answering(self) -> Scheduler:
         """The scheduler, once it is ready; loads the model again if it was unloaded.
@@ -198,10 +209,11 @@ class Model(QObject):
 
     async def _fetch(self, path: Path) -> None:
         """Load a folder, unless something else is decided meanwhile."""
-        wish = self._wish
-        self._loading = asyncio.ensure_future(self._load(path, self._config, self._progressed))
+        wish, config = self._wish, self._config
+        self._loading = asyncio.ensure_future(self._load(path, config, self._progressed))
         try:
             self._loaded = await self._loading
+            self._catch_up(config, self._loaded.scheduler)
         except asyncio.CancelledError:
             if wish is self._wish:
                 raise
@@ -214,6 +226,11 @@ class Model(QObject):
             self._conclude(wish, "ready", None)
         finally:
             self._loading = None
+
+    def _catch_up(self, loaded: MLLMSchedulerConfig, scheduler: Scheduler) -> None:
+        """Take what was chosen while the model was being loaded."""
+        changed = self._config is not loaded
+        self.pending = frozenset(scheduler.apply_config(self._config)) if changed else frozenset()
 
     def _conclude(self, wish: _Wish, status: Status, error: str | None) -> None:
         if wish is self._wish:

@@ -57,6 +57,20 @@ class Scheduler(Protocol):
         """All figures, as measured."""
         ...
 
+    @property
+    def live_fields(self) -> frozenset[str]:
+        """Fields of the configuration that `apply_config` takes without a reload."""
+        ...
+
+    @property
+    def model_config(self) -> Any:
+        """What the model's files say about it."""
+        ...
+
+    def clear_runtime_caches(self, ssd: bool = False, *, vision: bool = True, prefix: bool = True) -> dict[str, bool]:
+        """Empty caches without touching running requests."""
+        ...
+
     def apply_config(self, config: MLLMSchedulerConfig) -> set[str]:
         """Take other settings and return the names of those that wait for a reload."""
         ...

@@ -51,6 +51,8 @@ def _file(window: Window) -> None:
     _add(menu, "Add pictures …", window.pick, "Ctrl+O")
     menu.addSeparator()
     _add(menu, "Close tab", window.close_tab, "Ctrl+W")
+    chooses = _add(menu, "Settings …", window.open_settings, QKeySequence.StandardKey.Preferences, "Ctrl+,")
+    chooses.setMenuRole(QAction.MenuRole.PreferencesRole)
     quits = _add(menu, "Quit Braid", window.close, QKeySequence.StandardKey.Quit)
     quits.setMenuRole(QAction.MenuRole.QuitRole)
 
@@ -92,8 +94,16 @@ def _view(window: Window) -> None:
     for text, appearance in _APPEARANCES:
         action = _add(looks, text, partial(window.dress, appearance))
         action.setCheckable(True)
-        action.setChecked(theme.appearance == appearance)
+        action.setData(appearance)
         group.addAction(action)
+        window.look_actions.append(action)
+    mark_appearance(window)
+
+
+def mark_appearance(window: Window) -> None:
+    """Tick the appearance that is chosen."""
+    for action in window.look_actions:
+        action.setChecked(action.data() == theme.appearance)
 
 
 def _tabs(window: Window) -> None:

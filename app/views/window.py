@@ -30,10 +30,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from PySide6.QtGui import QAction
+    from PySide6.QtWidgets import QDialog
 
-    from app.settings import Settings
     from app.state.library import Library
     from app.state.model import Model
+    from app.state.preferences import Preferences
     from app.state.vitals import Vitals
 
 _SIZE = (1200, 800)
@@ -43,12 +44,16 @@ _NARROW_PX = 1040
 class Window(QMainWindow):
     """Braid's window; hiding it writes its shape into the settings."""
 
-    def __init__(self, library: Library, model: Model, vitals: Vitals, settings: Settings) -> None:
+    def __init__(self, library: Library, model: Model, vitals: Vitals, preferences: Preferences) -> None:
         super().__init__()
+        settings = preferences.settings
         theme.resize(settings.font_scale)
         theme.apply(settings.appearance)
-        self.library, self._model, self._settings = library, model, settings
+        self.library, self.preferences = library, preferences
+        self._model, self._settings = model, settings
+        self._dialog: QDialog | None = None
         self.panel_actions: list[QAction] = []
+        self.look_actions: list[QAction] = []
         self._pages: dict[str, Chat] = {}
         self._dragged: Dropped | None = None
         self._warm = self._folded = False
@@ -91,6 +96,7 @@ class Window(QMainWindow):
         library = self.library
         library.current_changed.connect(self._show_current)
         library.tabs_changed.connect(self._drop_pages)
+        self.preferences.changed.connect(self._take_choice)
         self.strip.add.clicked.connect(library.new_chat)
         for button, action in zip((self.strip.sidebar, self.strip.vitals), self.panel_actions, strict=True):
             button.clicked.connect(action.toggle)
@@ -137,8 +143,25 @@ class Window(QMainWindow):
 
     def dress(self, appearance: Appearance) -> None:
         """Change the appearance now and for the next start."""
-        self._settings.appearance = appearance
-        theme.apply(appearance)
+        self.preferences.choose("appearance", appearance)
+
+    def _take_choice(self, key: str) -> None:
+        """Look as the person has just chosen."""
+        if key == "appearance":
+            theme.apply(self._settings.appearance)
+            menus.mark_appearance(self)
+        elif key == "font_scale":
+            theme.resize(self._settings.font_scale)
+
+    def open_settings(self) -> None:
+        """Show the settings beside the window, which stays in use."""
+        if self._dialog is None:
+            from app.views.settings import SettingsDialog
+
+            self._dialog = SettingsDialog(self.preferences, self)
+        self._dialog.show()
+        self._dialog.raise_()
+        self._dialog.activateWindow()
 
     def pick(self) -> None:
         """Let the person choose pictures for the current chat."""
@@ -261,6 +284,8 @@ class Window(QMainWindow):
 
     def hideEvent(self, event: QHideEvent) -> None:
         """Note the window's shape for the next start; however the app ends, its window is hidden first."""
+        if self._dialog is not None and not event.spontaneous():
+            self._dialog.close()
         self._settings.geometry = bytes(self.saveGeometry().toBase64().data()).decode()
         self._settings.sidebar_visible = self.panel_actions[0].isChecked()
         self._settings.vitals_visible = self._folded or self.panel_actions[1].isChecked()

@@ -210,11 +210,14 @@ def test_an_answer_keeps_it_from_being_unloaded(switching, until):
 def test_settings_go_to_the_engine_and_to_the_next_load(switching, loader):
     async def body(model):
         config = MLLMSchedulerConfig(max_num_seqs=3)
-        assert model.configure(config) == {"max_num_seqs"}
-        assert loader.scheduler.config is config
+        model.configure(config)
+        assert model.pending == {"max_num_seqs"}
+        assert not model.takes_now("max_num_seqs")
+        assert model.takes_now("enable_mtp")
         model.reload()
         await model.answering()
         assert loader.configs[-1] is config
+        assert model.pending == frozenset()
 
     switching(body)
 
@@ -228,3 +231,20 @@ def test_a_closed_model_loads_nothing_more(switching, loader):
         assert loader.asked == [A]
 
     switching(body)
+
+
+def test_settings_chosen_while_it_loads_are_not_lost(run, loop):
+    scheduler = FakeScheduler()
+    load = FakeLoader(scheduler, at_once=False)
+    model = Model(Path("x"), MLLMSchedulerConfig(), load)
+
+    async def go():
+        loading = asyncio.ensure_future(model.load())
+        await asyncio.sleep(0)
+        model.configure(MLLMSchedulerConfig(enable_mtp=True, max_num_seqs=3))
+        load.go.set()
+        await loading
+
+    run(go())
+    assert scheduler.config.enable_mtp
+    assert model.pending == {"max_num_seqs"}

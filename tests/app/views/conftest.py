@@ -10,6 +10,7 @@ from PySide6.QtGui import QDragEnterEvent, QDragLeaveEvent, QDragMoveEvent, QDro
 from PySide6.QtWidgets import QApplication, QWidget
 
 from app.settings import Settings
+from app.state.preferences import Preferences
 from app.views.theme import theme
 from app.views.window import Window
 from tests.app.views.fakes import Chats, Figures, LoadedModel
@@ -21,7 +22,8 @@ class Stage:
     def __init__(self, *titles: str) -> None:
         self.library, self.model, self.vitals = Chats(*titles), LoadedModel(), Figures()
         self.settings = Settings(appearance="light")
-        self.window = Window(self.library, self.model, self.vitals, self.settings)  # type: ignore[arg-type]
+        self.preferences = Preferences(self.settings, self.model, None)  # type: ignore[arg-type]
+        self.window = Window(self.library, self.model, self.vitals, self.preferences)  # type: ignore[arg-type]
         self.window.resize(1200, 800)
         self.window.show()
 

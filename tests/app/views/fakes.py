@@ -19,7 +19,9 @@ from app.state.library import Entry
 from app.state.turn import AnswerFacts, Turn
 from app.state.vitals import Sample
 from app.storage.search import Found
+from engine.config import MLLMSchedulerConfig
 from engine.request import Phase
+from tests.fakes import FakeScheduler
 
 _numbers = itertools.count(1)
 
@@ -293,6 +295,14 @@ class LoadedModel(QObject):
         self.name, self.status, self.progress, self.stage = "Pocket", "ready", 1.0, ""
         self.error: str | None = None
         self.takes_images = True
+        self.scheduler = FakeScheduler()
+        self.pending: frozenset[str] = frozenset()
+
+    def configure(self, config: MLLMSchedulerConfig) -> None:
+        self.pending = frozenset(self.scheduler.apply_config(config))
+
+    def takes_now(self, name: str) -> bool:
+        return name in self.scheduler.live_fields
 
 
 class Figures(QObject):

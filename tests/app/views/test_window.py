@@ -18,6 +18,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.settings import Settings
+from app.state.preferences import Preferences
 from app.views.theme import DARK, theme
 from app.views.window import Window
 from tests.app.views.fakes import attachment
@@ -218,7 +219,8 @@ def test_shape_and_panels_are_written_into_the_settings_on_closing(stage) -> Non
     made.window.close()
     assert not made.settings.sidebar_visible
     assert made.settings.vitals_visible
-    again = Window(made.library, made.model, made.vitals, Settings.model_validate(made.settings.model_dump()))
+    restored = Settings.model_validate(made.settings.model_dump())
+    again = Window(made.library, made.model, made.vitals, Preferences(restored, made.model, None))
     assert again.size().width() == 760
     again.deleteLater()
 
@@ -311,10 +313,12 @@ os.environ["QT_QPA_PLATFORM"] = "offscreen"
 from PySide6.QtWidgets import QApplication
 app = QApplication([])
 from app.settings import Settings
+from app.state.preferences import Preferences
 from app.views.window import Window
 from tests.app.views.fakes import Chats, Figures, LoadedModel
 before = set(sys.modules)
-window = Window(Chats("Kitchen"), LoadedModel(), Figures(), Settings())
+model = LoadedModel()
+window = Window(Chats("Kitchen"), model, Figures(), Preferences(Settings(), model, None))
 window.show()
 window.grab()
 late = ("markdown_it", "pygments", "qtawesome", "mlx", "numpy")
