@@ -114,6 +114,7 @@ class NumberField(QLineEdit):
         super().__init__(parent)
         self._step = step
         self._shown = ""
+        self._refused = False
         self.setAccessibleName(name)
         self.setAlignment(Qt.AlignmentFlag.AlignRight)
         self.setAcceptDrops(False)
@@ -130,9 +131,17 @@ class NumberField(QLineEdit):
 
     def mark(self, refused: bool) -> None:
         """Outline it while what was typed cannot be taken."""
-        if bool(self.property("refused")) != refused:
-            self.setProperty("refused", refused)
-            self.style().polish(self)
+        if self._refused != refused:
+            self._refused = refused
+            self.update()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        super().paintEvent(event)
+        if self._refused:
+            painter = QPainter(self)
+            painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+            painter.setPen(QPen(color("error"), 1))
+            painter.drawRoundedRect(QRectF(self.rect()).adjusted(0.5, 0.5, -0.5, -0.5), 8, 8)
 
     def event(self, event: QEvent) -> bool:
         """Take Escape before the dialog closes, if there is something to bring back."""

@@ -99,8 +99,12 @@ class Row(QWidget):
         self._label = QLabel(option.label, self)
         self.help = QLabel(option.help, self)
         self.help.setObjectName("muted")
-        self.help.setWordWrap(True)
-        set_font(self.help, 12)
+        self.refusal = QLabel(self)
+        self.refusal.setObjectName("error")
+        for sentence in (self.help, self.refusal):
+            sentence.setWordWrap(True)
+            set_font(sentence, 12)
+        self.refusal.hide()
         self.chip = Chip(self)
         self.reset = IconButton("undo", f"Reset {option.label}", self)
         self.reset.clicked.connect(lambda: self._take(preferences.reset(option.key)))
@@ -149,7 +153,8 @@ class Row(QWidget):
         grid.addLayout(right, 0, 2)
         for column, part in enumerate((unit, self.chip, self.reset), start=3):
             grid.addWidget(part, 0, column)
-        grid.addWidget(self.help, 1, 1, 1, 3)
+        for sentence in (self.help, self.refusal):
+            grid.addWidget(sentence, 1, 1, 1, 3)
         if below:
             grid.addWidget(self.control, 2, 1, 1, 3)
 
@@ -199,9 +204,9 @@ class Row(QWidget):
 
     def _take(self, refusal: str | None) -> None:
         """Show what came of a wish: the new value, or why it cannot be."""
-        self.help.setText(refusal or self.option.help)
-        self.help.setObjectName("error" if refusal else "muted")
-        self.help.style().polish(self.help)
+        self.refusal.setText(refusal or "")
+        self.refusal.setVisible(bool(refusal))
+        self.help.setVisible(not refusal)
         if self.field is not None:
             self.field.mark(bool(refusal))
         if refusal is None or self.field is None:

@@ -144,13 +144,14 @@ class Theme(QObject):
         app = QApplication.instance()
         if not isinstance(app, QApplication) or self._styled is None:
             return
-        app.setStyleSheet("")  # under a style sheet, Qt hands the application's font on to nobody
         app.setFont(ui_font())
-        app.setStyleSheet(style_sheet(self._styled))
         for widget in app.allWidgets():
             base = widget.property(_BASE_FONT)
             if base is not None:
                 widget.setFont(ui_font(base[0], strong=base[1]))
+            elif widget.isWindow():
+                # Under a style sheet the application's font reaches only windows to come.
+                widget.setFont(ui_font())
         self.changed.emit()
 
     def _follow(self, scheme: Qt.ColorScheme) -> None:

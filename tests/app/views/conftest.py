@@ -50,6 +50,7 @@ def stage(qapp: QApplication, qtbot) -> Iterator[Callable[..., Stage]]:
         each.window.close()
         each.window.deleteLater()
     QApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete.value)
+    theme.resize(100)
     theme.apply("light")
 
 
