@@ -233,14 +233,14 @@ def test_a_closed_model_loads_nothing_more(switching, loader):
     switching(body)
 
 
-def test_settings_chosen_while_it_loads_are_not_lost(run, loop):
+def test_settings_chosen_while_it_loads_are_not_lost(run, until):
     scheduler = FakeScheduler()
     load = FakeLoader(scheduler, at_once=False)
     model = Model(Path("x"), MLLMSchedulerConfig(), load)
 
     async def go():
         loading = asyncio.ensure_future(model.load())
-        await asyncio.sleep(0)
+        await until(lambda: model.progress == 0.5)
         model.configure(MLLMSchedulerConfig(enable_mtp=True, max_num_seqs=3))
         load.go.set()
         await loading

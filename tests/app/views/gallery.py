@@ -18,6 +18,7 @@ from PySide6.QtWidgets import QApplication
 
 from app.settings import Settings
 from app.state.library import Entry
+from app.state.preferences import Preferences
 from app.state.turn import AnswerFacts, Turn
 from app.state.vitals import Sample
 from app.views.window import Window
@@ -130,8 +131,8 @@ class Tour:
     def __init__(self, folder: Path, appearance: str, size: tuple[int, int]) -> None:
         self.folder, self.name = folder, f"{appearance}-{size[0]}x{size[1]}"
         self.library, self.model, self.vitals = scene()
-        settings = Settings(appearance=appearance)
-        self.window = Window(self.library, self.model, self.vitals, settings)  # type: ignore[arg-type]
+        self.preferences = Preferences(Settings(appearance=appearance), self.model, None)  # type: ignore[arg-type]
+        self.window = Window(self.library, self.model, self.vitals, self.preferences)  # type: ignore[arg-type]
         self.window.resize(*size)
         self.window.show()
         self.settle()
