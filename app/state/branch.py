@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from app.state.turn import Turn
@@ -91,3 +91,20 @@ class Tree:
             self._chosen[turn.parent_id] = turn
             turn = self.get(turn.parent_id)
         return branch[::-1]
+
+
+def offers(tree: Tree, branch: Sequence[Turn], turn_id: str, *, rests: bool) -> Offers:
+    """What can be done with a turn of the branch that is shown; `rests` tells that no answer is being made."""
+    turn = next((turn for turn in branch if turn.id == turn_id), None)
+    if turn is None or turn.state == "queued":
+        return Offers()
+    variants, mine = tree.variants(turn), turn.role == "user"
+    return Offers(
+        position=variants.index(turn) + 1,
+        variants=len(variants),
+        switch=rests and len(variants) > 1,
+        edit=rests and mine,
+        again=rests and not mine,
+        resume=rests and turn is branch[-1] and turn.early,
+        fork=turn.state != "live",
+    )

@@ -15,15 +15,15 @@ from PySide6.QtCore import QObject, Signal
 from app.settings import Generation
 from app.state.answer import Answer, Ending
 from app.state.attachment import Attachment
-from app.state.branch import Offers, Tree
+from app.state.branch import Offers, Tree, offers
 from app.state.composer import Composer, Desk
-from app.state.journal import Write
+from app.state.identity import Identity, fresh
+from app.state.keeper import Keeper
 from app.state.model import Model
 from app.state.pulse import Info, Pulse, activity
 from app.state.scheduler import Scheduler
-from app.state.title import NEW_TITLE, automatic_title, numbered
+from app.state.title import automatic_title, numbered
 from app.state.turn import AnswerFacts, State, Turn, messages
-from app.storage import conversations as rows
 from app.storage.conversations import ConversationRecord, DraftRecord
 from engine.errors import EngineError
 from engine.request import Phase
@@ -41,17 +41,15 @@ class Room:
     generation: Callable[[], Generation]
 
 
-class Conversation(QObject):
+class Conversation(Identity):
     """One chat, its draft and its answers; the views read it and call its methods.
 
     Signals:
         turn_added, turn_changed, turn_removed: id of the turn; changes come with every output of the engine.
         branch_changed: another branch is shown, so that many turns came or went at once.
         activity_changed: phase, activity, speed or unread changed.
-        title_changed: the new title.
         revealed: this turn is looked for and should be seen.
         forking: the person wants a copy of the chat up to this turn in another tab.
-        stored: it became part of the library, or its title or time changed there.
     """
 
     turn_added = Signal(str)
@@ -59,27 +57,17 @@ class Conversation(QObject):
     turn_removed = Signal(str)
     branch_changed = Signal()
     activity_changed = Signal()
-    title_changed = Signal(str)
     revealed = Signal(str)
     forking = Signal(str)
-    stored = Signal()
 
     def __init__(self, room: Room, record: ConversationRecord | None = None, parent: QObject | None = None) -> None:
-        super().__init__(parent)
-        now = time.time()
-        record = record or ConversationRecord(uuid4().hex, NEW_TITLE, named=False, created=now, updated=now)
-        self.id = record.id
-        self.title = record.title
-        self.updated = record.updated
+        super().__init__(Keeper(room.desk.journal, record or fresh()), parent)
         self.turns: list[Turn] = []
         self.phase: Phase | None = None
         self.activity = ""
         self.tokens_per_second: float | None = None
         self.unread = False
         self.shown = False
-        self.kept = False
-        self._record = record
-        self._named = record.named
         self._tree = Tree()
         self._room = room
         self._task: asyncio.Task[None] | None = None
@@ -104,7 +92,7 @@ class Conversation(QObject):
             return
         if not answer.text.strip() and not self._tree.under(answer):
             self._tree.remove(answer)
-            self._write(partial(rows.remove_turn, turn_id=answer.id))
+            self._keeper.remove(answer)
         self._show_branch(self.turns[: self.turns.index(answer)])
         self._start(self._begin)
 
@@ -149,19 +137,7 @@ class Conversation(QObject):
 
     def offers(self, turn_id: str) -> Offers:
         """What can be done with a turn now."""
-        turn = next((turn for turn in self.turns if turn.id == turn_id), None)
-        if turn is None or turn.state == "queued":
-            return Offers()
-        variants, rests, mine = self._tree.variants(turn), self._task is None, turn.role == "user"
-        return Offers(
-            position=variants.index(turn) + 1,
-            variants=len(variants),
-            switch=rests and len(variants) > 1,
-            edit=rests and mine,
-            again=rests and not mine,
-            resume=rests and turn is self.turns[-1] and turn.early,
-            fork=turn.state != "live",
-        )
+        return offers(self._tree, self.turns, turn_id, rests=self._task is None)
 
     def _resting(self, turn_id: str) -> Turn | None:
         """A turn of the branch, while no answer is being made."""
@@ -174,7 +150,7 @@ class Conversation(QObject):
 
     def rename(self, title: str) -> None:
         """Give the chat a title of the person's choice; an empty one returns to the automatic title."""
-        self._named = bool(title.strip())
+        self._keeper.change(named=bool(title.strip()))
         self._set_title(title.strip() or automatic_title(self.turns))
         self._keep()
 
@@ -193,9 +169,9 @@ class Conversation(QObject):
 
     def restore(self, turns: Sequence[Turn], draft: tuple[str, Sequence[Attachment]]) -> None:
         """Fill a conversation that was read from the library; questions never sent return to the draft."""
-        self.kept = True
+        self._keeper.kept = True
         self._tree.fill(turn for turn in turns if turn.state != "queued")
-        self.turns = self._tree.through(self._tree.get(self._record.active_leaf) or self._tree.newest())
+        self.turns = self._tree.through(self._tree.get(self._keeper.record.active_leaf) or self._tree.newest())
         self.composer.restore(*draft)
         self._return_to_draft([turn for turn in turns if turn.state == "queued"])
         self._answer_the_unanswered("cut")
@@ -203,7 +179,7 @@ class Conversation(QObject):
 
     def branch_off(self, turn_id: str) -> tuple[ConversationRecord, list[Turn]]:
         """What another chat needs to go its own way after a turn of this one."""
-        now, record, copies = time.time(), self._record, list[Turn]()
+        now, record, copies = time.time(), self._keeper.record, list[Turn]()
         for turn in self.turns:
             copies.append(turn.copy(copies[-1].id if copies else None))
             if turn.id == turn_id:
@@ -231,9 +207,9 @@ class Conversation(QObject):
     def _submit(self, text: str, attachments: tuple[Attachment, ...]) -> None:
         turn = Turn(text=text, attachments=attachments, state="queued")
         self.turns.append(turn)
-        if not self._named and not any(other.role == "user" for other in self.turns[:-1]):
+        if not self._keeper.record.named and not any(other.role == "user" for other in self.turns[:-1]):
             self._set_title(automatic_title(self.turns))
-        self.updated = turn.created
+        self._keeper.change(updated=turn.created)
         self._keep(turn)
         self.turn_added.emit(turn.id)
         if self._task is None:
@@ -319,15 +295,15 @@ class Conversation(QObject):
 
     def _request(self, answer: Turn) -> tuple[list[dict[str, Any]], dict[str, Any]]:
         """Messages and options for an answer; what there is of it already is its beginning."""
-        said = messages(self.turns[: self.turns.index(answer)], self._record.system_prompt)
-        options = self._room.generation().options()
+        said = messages(self.turns[: self.turns.index(answer)], self.system_prompt)
+        options = self.sampling.over(self._room.generation().options())
         if answer.begun:
             said.append(answer.message() | {"reasoning_content": answer.reasoning})
             options["template_options"] = options["template_options"] | {"continue_final": True}
         return said, options
 
     def _grown(self, turn: Turn) -> None:
-        self._keep_soon(turn)
+        self._keeper.keep_soon(turn)
         self.turn_changed.emit(turn.id)
 
     def _conclude(self, answer: Turn, ending: Ending, *, begun: bool) -> None:
@@ -340,7 +316,7 @@ class Conversation(QObject):
 
     def _finish(self, answer: Turn, state: State, error: str | None = None) -> None:
         answer.state, answer.error = state, error
-        self.updated = time.time()
+        self._keeper.change(updated=time.time())
         self.unread = self.unread or not self.shown
         self._keep(answer)
         self.turn_changed.emit(answer.id)
@@ -355,7 +331,7 @@ class Conversation(QObject):
             if turn in self.turns:
                 self.turns.remove(turn)
                 self.turn_removed.emit(turn.id)
-            self._write(partial(rows.remove_turn, turn_id=turn.id))
+            self._keeper.remove(turn)
             self.composer.put_back(turn.text, turn.attachments)
         if waiting:
             self._keep()
@@ -376,43 +352,14 @@ class Conversation(QObject):
         """The end of the branch; questions that wait hang nowhere until they are sent."""
         return next((turn.id for turn in reversed(self.turns) if turn.state != "queued"), None)
 
-    def record(self) -> ConversationRecord:
-        """What the library keeps of it besides its turns."""
-        record = self._record
-        return ConversationRecord(
-            self.id,
-            self.title,
-            self._named,
-            record.created,
-            self.updated,
-            record.system_prompt,
-            record.sampling,
-            self._leaf(),
-        )
-
-    def _set_title(self, title: str) -> None:
-        if title != self.title:
-            self.title = title
-            self.title_changed.emit(title)
-
-    def _write(self, work: Write) -> None:
-        self._room.desk.journal.write(work)
-
     def _keep(self, turn: Turn | None = None) -> None:
         """Write the conversation, and one turn of it, to the library."""
-        self.kept = True
-        self._write(partial(rows.put_conversation, record=self.record()))
-        if turn is not None:
-            self._write(partial(rows.put_turn, record=turn.record(self.id)))
-        self.stored.emit()
-
-    def _keep_soon(self, turn: Turn) -> None:
-        self._room.desk.journal.write_soon(f"turn {turn.id}", partial(rows.put_turn, record=turn.record(self.id)))
+        self._keeper.change(active_leaf=self._leaf())
+        super()._keep(turn)
 
     def _keep_draft(self, draft: DraftRecord) -> None:
         if not self.kept:
             if self.composer.empty:
                 return
             self._keep()
-        work = partial(rows.put_draft, conversation_id=self.id, draft=draft)
-        self._room.desk.journal.write_soon(f"draft {self.id}", work)
+        self._keeper.keep_draft(draft)

@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
+from app.presets import Sampling
 from app.settings import Generation
 from app.state.conversation import Conversation
 from app.state.library import Library
@@ -80,6 +81,33 @@ def test_the_model_gets_the_whole_branch_and_the_chosen_sampling(run, until, sch
     assert words["text"] == "What is wrong?"
     assert request.options == Generation().options()
     assert request.options["max_tokens"] is None
+
+
+def test_a_chat_s_own_prompt_and_sampling_hold_from_the_next_answer_on(run, until, scheduler, library, chat):
+    scheduler.scripts.extend([Script(["one"]), Script(["two"])])
+    sampling = Sampling(temperature=0.0, thinking=True)
+    changes = []
+    chat.instructed.connect(lambda: changes.append(chat.system_prompt))
+
+    async def go():
+        ask(chat, "one")
+        await until(idle(chat))
+        for _ in range(2):
+            chat.instruct("Answer in French.", sampling)
+        ask(chat, "two")
+        await until(idle(chat))
+        library.new_chat()
+        library.close_tab(chat.id)
+        library.open(chat.id)
+        await until(lambda: library.current.id == chat.id)
+
+    run(go())
+    assert changes == ["Answer in French."]
+    assert scheduler.sent[0].messages[0]["role"] == "user"
+    assert scheduler.sent[1].messages[0] == {"role": "system", "content": "Answer in French."}
+    assert scheduler.sent[1].options["temperature"] == 0.0
+    assert scheduler.sent[1].options["template_options"] == {"enable_thinking": True}
+    assert (library.current.system_prompt, library.current.sampling) == ("Answer in French.", sampling)
 
 
 def test_turns_sent_while_it_answers_wait_and_follow_in_order(run, until, scheduler, chat):
