@@ -183,15 +183,17 @@ class Prefill:
             self.cache, self.done = self._port.make_cache(), 0
             self.row.request.cached_tokens, self.row.request.cache_hit_type = 0, None
 
-    def advance(self, tokens: int, head: Head | None = None) -> None:
-        """Unit: feed the next ``tokens`` prompt tokens; a prediction head reads along."""
+    def advance(self, tokens: int, size: int, head: Head | None = None) -> None:
+        """Unit: feed the next ``tokens`` prompt tokens in forwards of ``size``; a prediction head reads along."""
         end = self.done + tokens
-        chunk = self._chunk(self.done, end)
-        if head is None:
-            mx.eval(self._port.prefill(chunk, self.cache))
-        else:
-            self._advance_with(head, chunk, end)
-        self.done = end
+        while self.done < end:
+            stop = min(self.done + size, end)
+            chunk = self._chunk(self.done, stop)
+            if head is None:
+                mx.eval(self._port.prefill(chunk, self.cache))
+            else:
+                self._advance_with(head, chunk, stop)
+            self.done = stop
         if end in self._points:
             self._prefixes.store(self.row.key[:end], self.cache, row=0)
 

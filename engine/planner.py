@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
@@ -9,65 +10,95 @@ from typing import Literal
 Kind = Literal["decode", "prefill", "vision", "store"]
 
 SMALLEST_CHUNK = 16
+"""Sizes below this are not tried, except single tokens."""
 FIRST_IDLE_CHUNK = 64
 """The first chunk of a model nobody has measured yet, when no row decodes."""
 MISS_FACTOR = 4
-"""Where even the smallest chunk misses the budget, chunks of up to this many budgets are considered."""
-IDLE_FACTOR = 8
+"""Where no size keeps the budget, sizes of up to this many budgets are considered."""
+IDLE_FACTOR = 12
 """Budgets a unit may take while no row decodes: Stop and newcomers still get in soon."""
 GROWTH = 4
-"""A chunk is at most this many times larger than the largest one measured."""
+"""A size is tried when it is at most this many times larger than the largest one measured."""
+_SECOND_LOOK = 4
+_STALE = 256
+"""Measured forwards after which a size is measured again: the first time may have compiled kernels, machines change."""
+
+
+@dataclass(slots=True)
+class _Cost:
+    seconds: deque[float] = field(default_factory=lambda: deque(maxlen=4))
+    seen: int = 0
+
+    @property
+    def value(self) -> float:
+        """The least of the newest samples: noise only ever adds."""
+        return min(self.seconds)
 
 
 @dataclass(slots=True)
 class CostModel:
-    """Seconds of a prefill chunk by its size, learnt from measurements.
+    """Seconds of a forward over n prompt tokens, learnt from measurements.
 
-    Cost is not linear in tokens (on a CPU two tokens may cost ten times one), so each power-of-two size is measured by
-    itself; sizes not yet measured are scaled from their nearest neighbour.
+    Cost is not linear in tokens (on a CPU two tokens may cost ten times one), so single tokens and each power of two
+    are measured by themselves; sizes not yet measured are scaled from their nearest neighbour.
     """
 
-    _seconds: dict[int, float] = field(default_factory=dict)
+    _costs: dict[int, _Cost] = field(default_factory=dict)
+    _forwards: int = 0
 
     def learn(self, tokens: int, seconds: float) -> None:
-        """Take in one measured chunk; only full powers of two count, rests would blur them."""
-        if tokens in _sizes(tokens):
-            old = self._seconds.get(tokens, seconds)
-            self._seconds[tokens] = old + 0.3 * (seconds - old)
+        """Take in one measured forward; rests of prompts are of odd sizes and would blur the picture."""
+        if tokens == 1 or (tokens >= SMALLEST_CHUNK and tokens in _sizes(tokens)):
+            self._forwards += 1
+            cost = self._costs.setdefault(tokens, _Cost())
+            cost.seconds.append(seconds)
+            cost.seen = self._forwards
 
     def predict(self, tokens: int) -> float | None:
-        """Expected seconds of a chunk, or None when nothing has been measured."""
-        if not self._seconds:
-            return None
-        near = min(self._seconds, key=lambda size: abs(size - tokens))
-        scale = tokens / near if tokens > near else max(tokens / near, 0.5)
-        return self._seconds.get(tokens, self._seconds[near] * scale)
+        """Expected seconds of a forward, or None when nothing has been measured."""
+        if tokens in self._costs:
+            return self._costs[tokens].value
+        near = min(self._costs, key=lambda size: abs(size - tokens), default=None)
+        return None if near is None else self._costs[near].value * max(tokens / near, 0.5 if near > 1 else 1.0)
 
     def largest(self) -> int:
         """The largest size measured; 0 before the first."""
-        return max(self._seconds, default=0)
+        return max(self._costs, default=0)
 
-    def best_chunk(self, budget_s: float, most: int) -> int:
-        """The largest size within the budget; where none is, the best tokens per second within four budgets."""
+    def best_size(self, budget_s: float, most: int) -> int:
+        """The size with the most tokens per second among those that keep the budget.
+
+        Where none does: among those within four budgets, else the smallest. Sizes that were never measured, or once
+        only, or long ago, come first if they may keep the budget.
+        """
         reach = max(self.largest() * GROWTH, SMALLEST_CHUNK)
-        costs = {size: self.predict(size) for size in _sizes(min(most, reach))}
-        known = {size: cost for size, cost in costs.items() if cost is not None}
-        if not known:
-            return min(SMALLEST_CHUNK, most)
-        if within := [size for size, cost in known.items() if cost <= budget_s]:
-            return max(within)
-        near = [size for size, cost in known.items() if cost <= MISS_FACTOR * budget_s]
-        return max(near, key=lambda size: size / known[size]) if near else min(known)
+        sizes = _sizes(min(most, reach))
+        if (first := sizes[:2][-1]) not in self._costs and first >= SMALLEST_CHUNK:
+            return first
+        if due := [size for size in sizes if self._due(size, budget_s)]:
+            return max(due)
+        costs = {size: cost for size in sizes if (cost := self.predict(size)) is not None}
+        for limit in (budget_s, MISS_FACTOR * budget_s):
+            if within := [size for size, cost in costs.items() if cost <= limit]:
+                return max(within, key=lambda size: (size / costs[size], size))
+        return min(costs, key=costs.__getitem__)
+
+    def _due(self, size: int, budget_s: float) -> bool:
+        cost = self._costs.get(size)
+        if cost is None:
+            return size == 1 or (self.predict(size) or 0.0) <= budget_s
+        age = self._forwards - cost.seen
+        return age >= _STALE or (len(cost.seconds) == 1 and age >= _SECOND_LOOK)
 
 
 def _sizes(most: int) -> list[int]:
-    """Chunk sizes to choose from: powers of two from the smallest up to ``most``, or ``most`` itself if smaller."""
-    sizes = []
+    """Sizes to choose from: a single token, and powers of two from the smallest chunk up to ``most``."""
+    sizes = [1]
     size = SMALLEST_CHUNK
     while size <= most:
         sizes.append(size)
         size *= 2
-    return sizes or [most]
+    return sizes if most >= SMALLEST_CHUNK or most == 1 else [1, most]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,14 +112,15 @@ class PrefillState:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The next unit: decode steps, a chunk of ``tokens``, a run of tower blocks, or storing what has ended.
+    """The next unit: decode steps, prompt ``tokens`` in forwards of ``size``, or a run of tower blocks.
 
-    A decode unit without a budget is one step; a chunk of no tokens takes over a stored prefix.
+    All within a budget; a decode unit without one is one step.
     """
 
     kind: Kind
     request_id: str = ""
     tokens: int = 0
+    size: int = 0
     budget_s: float = 0.0
 
 
@@ -125,7 +157,8 @@ class Planner:
         budget = self.unit_budget_ms / 1000 * (1 if decoding else IDLE_FACTOR)
         if state.vision:
             return Decision("vision", state.request_id, budget_s=budget)
-        return Decision("prefill", state.request_id, min(self._chunk(budget, bool(decoding)), state.remaining), budget)
+        tokens, size = self._chunk(budget, bool(decoding))
+        return Decision("prefill", state.request_id, min(tokens, state.remaining), size, budget)
 
     def _whose_turn(self, prefills: Sequence[PrefillState]) -> PrefillState:
         """The one that has waited longest for a turn; newcomers come first, in order of arrival."""
@@ -136,11 +169,17 @@ class Planner:
         self._turns[chosen.request_id] = self._turn
         return chosen
 
-    def _chunk(self, budget_s: float, decoding: bool) -> int:
+    def _chunk(self, budget_s: float, decoding: bool) -> tuple[int, int]:
+        """(tokens of the unit, tokens of each forward)."""
         if decoding and self.chunked_prefill_tokens:
-            return min(self.chunked_prefill_tokens, self.prefill_step_size)
+            size = min(self.chunked_prefill_tokens, self.prefill_step_size)
+            return size, size
         if not decoding and not self.costs.largest():
-            return min(FIRST_IDLE_CHUNK, self.prefill_step_size)
-        size = self.costs.best_chunk(budget_s, self.prefill_step_size)
-        self.budget_missed = decoding and (self.costs.predict(size) or 0.0) > budget_s
-        return size
+            size = min(FIRST_IDLE_CHUNK, self.prefill_step_size)
+            return size, size
+        size = self.costs.best_size(budget_s, self.prefill_step_size)
+        cost = self.costs.predict(size)
+        self.budget_missed = decoding and cost is not None and cost > budget_s
+        if size > 1 or not cost:
+            return size, size
+        return max(min(int(budget_s / cost), self.prefill_step_size), 1), 1

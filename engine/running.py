@@ -184,7 +184,7 @@ class Running:
         if prefill.match is not None:
             return Unit(decision, prefill, prefill.restore)
         head = self._head if self.count == 1 and self.speculation.reads_along(prefill.row.request) else None
-        return Unit(decision, prefill, lambda: prefill.advance(decision.tokens, head))
+        return Unit(decision, prefill, lambda: prefill.advance(decision.tokens, decision.size, head))
 
     def _supplied(self, prefill: Prefill) -> bool:
         """Give a prefill the pictures that are known; False while another one encodes the picture it needs next."""
@@ -315,7 +315,7 @@ class Running:
         if unit.decision.kind == "prefill":
             self._stats.prompt_tokens += unit.decision.tokens
             if unit.decision.tokens:
-                self.planner.costs.learn(unit.decision.tokens, seconds)
+                self.planner.costs.learn(*_forward(unit.decision, seconds))
         if not prefill.remaining:
             del self._prefills[prefill.row.request_id]
             self._joining.append(prefill)
@@ -340,6 +340,11 @@ class Running:
             self._prefills[prefill.row.request_id] = prefill
         else:
             self._joining.append(prefill)
+
+
+def _forward(decision: Decision, seconds: float) -> tuple[int, float]:
+    """(tokens, seconds) of one forward of a prefill unit."""
+    return (1, seconds / decision.tokens) if decision.size == 1 else (decision.tokens, seconds)
 
 
 def _lengths(group: DecodeGroup) -> list[int]:
