@@ -61,6 +61,10 @@ class CostModel:
         near = min(self._costs, key=lambda size: abs(size - tokens), default=None)
         return None if near is None else self._costs[near].value * max(tokens / near, 0.5 if near > 1 else 1.0)
 
+    def measured(self, tokens: int) -> bool:
+        """Whether this very size has been measured."""
+        return tokens in self._costs
+
     def largest(self) -> int:
         """The largest size measured; 0 before the first."""
         return max(self._costs, default=0)
@@ -180,6 +184,6 @@ class Planner:
         size = self.costs.best_size(budget_s, self.prefill_step_size)
         cost = self.costs.predict(size)
         self.budget_missed = decoding and cost is not None and cost > budget_s
-        if size > 1 or not cost:
+        if size > 1 or not cost or not self.costs.measured(size):
             return size, size
         return max(min(int(budget_s / cost), self.prefill_step_size), 1), 1
