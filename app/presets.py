@@ -14,7 +14,7 @@ class Sampling(BaseModel):
 
     temperature: float | None = Field(default=None, ge=0.0, le=5.0)
     top_p: float | None = Field(default=None, gt=0.0, le=1.0)
-    max_tokens: int | None = Field(default=None, ge=1, le=1_000_000)
+    max_tokens: int | None = Field(default=None, ge=1, le=10_000_000)
     seed: int | None = Field(default=None, ge=0, lt=2**63)
     thinking: bool | None = None
 

@@ -12,6 +12,7 @@ from typing import Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from app.presets import Preset
 from engine.config import MLLMSchedulerConfig
 
 SCHEMA_VERSION: Final = 1
@@ -53,6 +54,7 @@ class Settings(BaseModel):
         notifications: tell when an answer is ready while another program is in front.
         unload_after_minutes: give the model's memory back after so long without a question; None: never.
         model_folders: where models are looked for besides the usual places.
+        presets: system prompts with sampling, by name.
     """
 
     model_config = ConfigDict(validate_assignment=True, extra="forbid")
@@ -63,6 +65,7 @@ class Settings(BaseModel):
     notifications: bool = True
     unload_after_minutes: int | None = Field(default=None, ge=1, le=10_080)
     model_folders: tuple[str, ...] = ()
+    presets: tuple[Preset, ...] = ()
     generation: Generation = Generation()
     engine: MLLMSchedulerConfig = MLLMSchedulerConfig()
     geometry: str = ""

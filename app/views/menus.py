@@ -41,6 +41,7 @@ def fill(window: Window) -> None:
     _file(window)
     _edit(window)
     _view(window)
+    _chat(window)
     _tabs(window)
     _help(window)
 
@@ -106,13 +107,19 @@ def mark_appearance(window: Window) -> None:
         action.setChecked(action.data() == theme.appearance)
 
 
+def _chat(window: Window) -> None:
+    menu = window.menuBar().addMenu("&Chat")
+    _add(menu, "Chat settings …", window.open_chat_settings, "Ctrl+Shift+,", "Ctrl+<")
+    _add(menu, "Rename", window.rename_tab, "F2")
+    _add(menu, "Edit last question", lambda: window.page.transcript.edit_last())
+    _add(menu, "Stop answering", window.stop, "Ctrl+.")
+
+
 def _tabs(window: Window) -> None:
     menu = window.menuBar().addMenu("&Window")
     control = "Meta" if MAC else "Ctrl"
     _add(menu, "Next tab", lambda: window.step_tab(1), f"{control}+Tab")
     _add(menu, "Previous tab", lambda: window.step_tab(-1), f"{control}+Shift+Tab", f"{control}+Shift+Backtab")
-    _add(menu, "Rename tab", window.rename_tab, "F2")
-    _add(menu, "Stop answering", window.stop, "Ctrl+.")
     menu.addSeparator()
     _add(menu, "Minimize", window.showMinimized, *(["Ctrl+M"] if MAC else []))
     for number in range(1, 10):

@@ -51,11 +51,13 @@ class Tab(QAbstractButton):
         closed: its cross was pressed (or the middle button).
         dragged: it was moved to x, px in the strip.
         dropped: the move is over.
+        configured: the person wants to choose how the chat is answered.
     """
 
     closed = Signal(str)
     dragged = Signal(str, float)
     dropped = Signal(str)
+    configured = Signal(str)
 
     def __init__(self, chat: Conversation, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -114,6 +116,7 @@ class Tab(QAbstractButton):
         menu = QMenu(self)
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         menu.addAction("Rename", self.rename)
+        menu.addAction("Chat settings …", lambda: self.configured.emit(self.chat.id))
         stop = menu.addAction("Stop answering", self.chat.stop)
         stop.setEnabled(self.chat.phase is not None)
         menu.addSeparator()

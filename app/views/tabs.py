@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QSize, Qt
+from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QKeyEvent, QPainter, QPaintEvent, QResizeEvent, QWheelEvent
 from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QWidget
 
@@ -22,7 +22,13 @@ _GAP = 4
 
 
 class Row(QWidget):
-    """The tabs side by side in equal widths; when there are too many they scroll sideways."""
+    """The tabs side by side in equal widths; when there are too many they scroll sideways.
+
+    Signals:
+        configured: the person wants to choose how this chat is answered.
+    """
+
+    configured = Signal(str)
 
     def __init__(self, library: Library, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -57,6 +63,7 @@ class Row(QWidget):
         tab.closed.connect(self._library.close_tab)
         tab.dragged.connect(self._drag)
         tab.dropped.connect(self.place)
+        tab.configured.connect(self.configured)
         tab.show()
 
     def _order_focus(self) -> None:

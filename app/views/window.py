@@ -18,6 +18,7 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QFileDialog, QMainWindow, QSplitter, QStackedWidget, QVBoxLayout, QWidget
 
+from app.state.presets import Presets
 from app.views import drop, markdown, menus
 from app.views.chat import Chat
 from app.views.drop import Dropped, Veil
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from app.state.model import Model
     from app.state.preferences import Preferences
     from app.state.vitals import Vitals
+    from app.views.chat_settings import ChatSettings
 
 _SIZE = (1200, 800)
 _NARROW_PX = 1040
@@ -50,8 +52,10 @@ class Window(QMainWindow):
         theme.resize(settings.font_scale)
         theme.apply(settings.appearance)
         self.library, self.preferences = library, preferences
+        self.presets = Presets(preferences, self)
         self._model, self._settings = model, settings
         self._dialog: QDialog | None = None
+        self._chat_dialog: ChatSettings | None = None
         self.panel_actions: list[QAction] = []
         self.look_actions: list[QAction] = []
         self._pages: dict[str, Chat] = {}
@@ -98,6 +102,7 @@ class Window(QMainWindow):
         library.tabs_changed.connect(self._drop_pages)
         self.preferences.changed.connect(self._take_choice)
         self.strip.add.clicked.connect(library.new_chat)
+        self.strip.row.configured.connect(self.open_chat_settings)
         for button, action in zip((self.strip.sidebar, self.strip.vitals), self.panel_actions, strict=True):
             button.clicked.connect(action.toggle)
         QShortcut(QKeySequence(Qt.Key.Key_Escape), self, self._escape)
@@ -135,6 +140,8 @@ class Window(QMainWindow):
             self._stack.removeWidget(page)
             page.hide()
             page.deleteLater()
+        if self._chat_dialog is not None and self._chat_dialog.chat.id not in kept:
+            self._chat_dialog.close()
 
     def _title(self) -> None:
         self.setWindowTitle(f"{self.library.current.title} – Braid")
@@ -162,6 +169,20 @@ class Window(QMainWindow):
         self._dialog.show()
         self._dialog.raise_()
         self._dialog.activateWindow()
+
+    def open_chat_settings(self, chat_id: str | None = None) -> None:
+        """Show how one chat is answered, the current one if none is named."""
+        chat = next((tab for tab in self.library.tabs if tab.id == chat_id), self.library.current)
+        if self._chat_dialog is not None:
+            self._chat_dialog.close()
+        from app.views.chat_settings import ChatSettings
+
+        self._chat_dialog = dialog = ChatSettings(chat, self.preferences, self.presets, self)
+        dialog.destroyed.connect(self._forget_chat_settings)
+        dialog.show()
+
+    def _forget_chat_settings(self) -> None:
+        self._chat_dialog = None
 
     def pick(self) -> None:
         """Let the person choose pictures for the current chat."""

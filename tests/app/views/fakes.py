@@ -12,6 +12,7 @@ from pathlib import Path
 from PIL import Image
 from PySide6.QtCore import QObject, Signal
 
+from app.presets import Sampling
 from app.state.attachment import Attachment
 from app.state.branch import Offers
 from app.state.composer import Chip, Composer
@@ -96,6 +97,7 @@ class Chat(QObject):
     revealed = Signal(str)
     activity_changed = Signal()
     title_changed = Signal(str)
+    instructed = Signal()
 
     def __init__(self, title: str = "New chat") -> None:
         super().__init__()
@@ -107,10 +109,15 @@ class Chat(QObject):
         self.activity = ""
         self.tokens_per_second: float | None = None
         self.unread = False
+        self.system_prompt, self.sampling = "", Sampling()
         self.stopped = 0
         self.retried: list[str] = []
         self.calls: list[tuple[object, ...]] = []
         self.positions: dict[str, tuple[int, int]] = {}
+
+    def instruct(self, system_prompt: str, sampling: Sampling) -> None:
+        self.system_prompt, self.sampling = system_prompt, sampling
+        self.instructed.emit()
 
     def stop(self) -> None:
         self.stopped += 1
