@@ -11,15 +11,15 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from tests.benchmarks import limit, peers, workloads
+from tests.benchmarks import images, limit, peers, rows, turns, workloads
 from tests.benchmarks.table import Row, keep, show, spread
 
 
 def bench_limit(options: argparse.Namespace) -> None:
     """Decode speed as a part of what a bare loop reaches."""
-    rows = asyncio.run(limit.measure(options.model, [1, 4, 8, 16], 64, 64, options.rounds))
-    show(f"Decode against its limit, {options.model}", [_limit_row(row) for row in rows])
-    keep(f"limit-{options.model}", rows)
+    found = asyncio.run(limit.measure(options.model, [1, 4, 8, 16], 64, 64, options.rounds))
+    show(f"Decode against its limit, {options.model}", [_limit_row(row) for row in found])
+    keep(f"limit-{options.model}", found)
 
 
 def _limit_row(row: Row) -> Row:
@@ -48,9 +48,9 @@ def _chats_row(rounds: list[list[dict[str, Any]]]) -> Row:
 
 def bench_short(options: argparse.Namespace) -> None:
     """A short question that arrives while a long prompt is in prefill and three chats decode."""
-    length, stream = (2_000, 400) if options.model == "pocket" else (16_000, 600)
+    length, stream, per_word = (2_000, 400, 2.2) if options.model == "pocket" else (16_000, 600, 5.5)
     with tempfile.TemporaryDirectory() as folder:
-        spec = workloads.short_behind_long(Path(folder), options.model, length, 1.0, stream)
+        spec = workloads.short_behind_long(Path(folder), options.model, int(length / per_word), 1.0, stream)
         _compare("short", "A short question behind a long prompt", spec, options, _short_row)
 
 
@@ -63,6 +63,55 @@ def _short_row(rounds: list[list[dict[str, Any]]]) -> Row:
 
 def _longest_gap(stamps: list[float]) -> float:
     return max(after - before for before, after in pairwise(stamps))
+
+
+def bench_turns(options: argparse.Namespace) -> None:
+    """Follow-ups, warm against cold."""
+    found = asyncio.run(turns.measure(options.model, options.rounds))
+    show(f"First token of a follow-up, warm against cold, {options.model}", found)
+    keep(f"turns-{options.model}", found)
+
+
+def bench_ragged(options: argparse.Namespace) -> None:
+    """One long row with three short ones."""
+    found = asyncio.run(rows.ragged(options.model, options.rounds))
+    show(f"A long row beside short ones, against the sum of each alone, {options.model}", found)
+    keep(f"ragged-{options.model}", found)
+
+
+def bench_mtp(options: argparse.Namespace) -> None:
+    """The prediction head off, always and auto; only a trained model has something to accept."""
+    found = asyncio.run(rows.prediction("pocket", options.rounds))
+    show("Multi-token prediction, pocket", found)
+    keep("mtp-pocket", found)
+
+
+def bench_scale(options: argparse.Namespace) -> None:
+    """Rows and context."""
+    large = options.model != "pocket"
+    counts, contexts = ([1, 2, 4, 8, 16, 32, 64], [1_024, 8_192, 32_768]) if large else ([1, 4, 8], [1_024])
+    found = asyncio.run(rows.scale(options.model, counts, contexts))
+    show(f"Rows and context, {options.model}", found)
+    keep(f"scale-{options.model}", found)
+
+
+def bench_images(options: argparse.Namespace) -> None:
+    """Twelve-megapixel photos."""
+    found = images.measure(options.model)
+    show(f"Preparing 12-megapixel photos, {options.model}", found)
+    keep(f"images-{options.model}", found)
+
+
+def bench_window(options: argparse.Namespace) -> None:
+    """How late a timer in the window fires; on a screen or offscreen."""
+    from tests.app import heartbeat  # needs Qt, which a machine without a screen may lack
+
+    found = heartbeat.measure(options.rounds)
+    table = [{"stretch": "loading", **found["loading"]}]
+    table += [{"stretch": f"round {number}", **stretch} for number, stretch in enumerate(found["rounds"])]
+    names = ("stretch", "beats", "p50_ms", "p99_ms", "max_ms")
+    show("Lateness of a 10 ms timer in the window", [{name: row[name] for name in names} for row in table])
+    keep("window", table)
 
 
 def _compare(
@@ -82,14 +131,24 @@ def _compare(
                 failed[engine] = result["failed"]
             else:
                 found.setdefault(engine, []).extend(result["rounds"])
-    rows = [{"engine": engine, **row(rounds)} for engine, rounds in found.items()]
-    show(f"{title}, {options.model}", rows)
+    table = [{"engine": engine, **row(rounds)} for engine, rounds in found.items()]
+    show(f"{title}, {options.model}", table)
     for engine, why in failed.items():
         print(f"{engine}: {why}")
-    keep(f"{name}-{options.model}", rows, failed=failed)
+    keep(f"{name}-{options.model}", table, failed=failed)
 
 
-BENCHES = {"limit": bench_limit, "chats": bench_chats, "short": bench_short}
+BENCHES = {
+    "limit": bench_limit,
+    "chats": bench_chats,
+    "short": bench_short,
+    "turns": bench_turns,
+    "ragged": bench_ragged,
+    "mtp": bench_mtp,
+    "scale": bench_scale,
+    "images": bench_images,
+    "window": bench_window,
+}
 
 
 def main() -> None:
