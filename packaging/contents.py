@@ -129,6 +129,12 @@ def processors() -> set[str]:
     return {name.removesuffix("_text") for name in families()} | set(SHARED_PROCESSORS)
 
 
+def modules() -> list[str]:
+    """Every module of the program: some are imported by name only."""
+    paths = (path for top in ("app", "engine") for path in (ROOT / top).rglob("*.py") if path.name != "__main__.py")
+    return sorted(".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__") for path in paths)
+
+
 def resources() -> list[Path]:
     """Every file of resources/, which the app finds beside its own code in a tree and in the bundle alike."""
     return sorted(path for path in (ROOT / "resources").rglob("*") if path.is_file() and not path.name.startswith("."))

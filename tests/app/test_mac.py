@@ -1,5 +1,9 @@
 """Files that the system hands over, and the hold that keeps it awake."""
 
+import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 from PySide6.QtCore import QUrl
@@ -71,3 +75,57 @@ def test_off_a_mac_nothing_is_held(monkeypatch):
     monkeypatch.setattr(mac, "MAC", False)
     monkeypatch.setattr(mac, "ObjectiveC", None)
     mac.hold("Answering")()
+
+
+ROOT = Path(__file__).parents[2]
+PROGRAM = """
+import asyncio, json, sys
+from pathlib import Path
+import qasync
+from PySide6.QtCore import QCoreApplication, QEvent, QUrl
+from PySide6.QtGui import QFileOpenEvent
+from app import __main__ as program
+
+profile = Path(sys.argv[1])
+profile.mkdir()
+app = program.Application(["braid"])
+
+def open_file(name):
+    QCoreApplication.sendEvent(app, QFileOpenEvent(QUrl.fromLocalFile(str(Path(name).resolve()))))
+
+open_file("resources/samples/sign.png")
+open_file("resources/samples/chart.png")
+with qasync.QEventLoop(app) as loop:
+    asyncio.set_event_loop(loop)
+    made = program.Program(app, program.Options(profile, profile / "none", ()), program.Places.of(profile))
+    draft = made.library.current.composer
+    told = []
+
+    def look():
+        names = [chip.name for chip in draft.chips]
+        if len(names) == 2 and not told:
+            told.extend(names)
+            open_file("resources/samples/shapes.png")
+        if len(names) == 3:
+            told.append(names[2])
+            QCoreApplication.postEvent(app, QEvent(QEvent.Type.Quit))
+            draft.changed.disconnect(look)
+
+    draft.changed.connect(look)
+    loop.run_until_complete(made.run())
+print(json.dumps(told))
+"""
+
+
+def test_files_opened_before_and_after_the_window_are_attached_and_the_system_s_wish_to_quit_is_met(tmp_path):
+    ended = subprocess.run(
+        [sys.executable, "-c", PROGRAM, str(tmp_path / "profile")],
+        cwd=ROOT,
+        env=os.environ | {"QT_QPA_PLATFORM": "offscreen"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert ended.returncode == 0, ended.stderr
+    assert json.loads(ended.stdout) == ["sign.png", "chart.png", "shapes.png"]

@@ -98,6 +98,22 @@ def test_the_program_its_resources_licences_and_versions_go_in(run_spec):
     assert {"model.safetensors", "config.json", "tokenizer.json"} <= kept
 
 
+def test_every_module_of_the_program_goes_in_also_those_imported_by_name(run_spec):
+    import engine
+
+    imported = run_spec("linux")["Analysis"][1]["hiddenimports"]
+    assert set(engine._LAZY.values()) <= set(imported)
+    assert {"app", "app.views.window", "engine.models.download"} <= set(imported)
+    assert all(find_spec(name) for name in imported if name.count(".") < 2)
+
+
+@pytest.mark.parametrize("name", ["ziafont", "ziamath"])
+def test_fonts_of_formulas_are_files_of_their_package(pyinstaller, name):
+    hook = run_hook(f"hook-{name}.py")
+    assert hook["hiddenimports"] == [f"{name}.fonts"]
+    assert list((Path(find_spec(name).origin).parent / "fonts").glob("*.ttf"))
+
+
 def test_collected_files_nobody_needs_are_dropped(run_spec):
     (_, binaries, datas), _ = run_spec("linux")["COLLECT"]
     assert [name for name, *_ in binaries] == [name for name, *_ in datas] == ["av/frame.so"]
