@@ -23,7 +23,7 @@ from engine.reader import Reader
 from engine.request import MLLMRequest, SamplingParams
 from engine.sampling import RowSampler, Rule
 from engine.structured import Grammars, SchemaRule
-from engine.thinking import ThinkingBudget, ThinkTokens
+from engine.thinking import ThinkingBudget, ThinkTokens, left_open
 
 log = logging.getLogger(__name__)
 
@@ -102,6 +102,7 @@ class Intake:
         if seconds > _SLOW_S:
             log.info("Preparing %s took %.1f s (%d tokens)", request.request_id, seconds, len(prompt.ids))
         params = request.sampling_params
+        request.begins_thinking = left_open(self._port.tokenizer, prompt.ids)
         context = self.config.max_kv_size or self._port.context_limit
         if len(prompt.ids) >= context:
             raise PromptTooLong(

@@ -167,6 +167,8 @@ class MLLMRequest:
     finish_time: float | None = None
     messages: Sequence[Any] | None = None
     wait_reason: str = ""
+    begins_thinking: bool = False
+    """The prompt ends inside a thinking block, so that the answer's text begins with thoughts and closes them."""
     template_options: Mapping[str, Any] = field(default_factory=dict)
 
 

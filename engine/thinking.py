@@ -8,6 +8,9 @@ from typing import Any, ClassVar
 
 import mlx.core as mx
 
+_TAIL_TOKENS = 16
+"""More than an opening tag and the space after it take."""
+
 
 @dataclass(frozen=True, slots=True)
 class ThinkTokens:
@@ -26,6 +29,15 @@ class ThinkTokens:
     def left_open(self, ids: Sequence[int]) -> bool:
         """Whether these tokens end inside a block."""
         return next((token == self.opens for token in reversed(ids) if token in (self.opens, self.closes)), False)
+
+
+def left_open(tokenizer: Any, prompt: Sequence[int]) -> bool:
+    """Whether a prompt ends inside a thinking block, also where its tags are no tokens of their own."""
+    think = ThinkTokens.of(tokenizer)
+    if think is not None:
+        return think.left_open(prompt)
+    tail = tokenizer.decode(list(prompt[-_TAIL_TOKENS:]), skip_special_tokens=False)
+    return str(tail).rstrip().endswith("<think>")
 
 
 @dataclass(slots=True)

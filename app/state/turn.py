@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Literal
 from uuid import uuid4
 
@@ -27,7 +27,13 @@ _STATES: dict[str, State] = {
 
 @dataclass(frozen=True, slots=True)
 class AnswerFacts:
-    """What the engine measured for one answer; None where nothing was measured."""
+    """What the engine measured for one answer; None where nothing was measured.
+
+    Attributes:
+        mtp_drafts, mtp_accepted: tokens that were guessed ahead, and how many of them were right.
+        mtp_off: why none were guessed (`engine.request.MtpOff`).
+        thinking_s: how long the model thought aloud before it answered.
+    """
 
     completion_tokens: int
     tokens_per_second: float | None
@@ -35,6 +41,16 @@ class AnswerFacts:
     prompt_tokens: int
     cached_tokens: int
     finish_reason: str | None
+    mtp_drafts: int = 0
+    mtp_accepted: int = 0
+    mtp_off: str | None = None
+    thinking_s: float | None = None
+
+    @classmethod
+    def restored(cls, kept: str) -> AnswerFacts:
+        """Facts from their JSON; what another version measured besides is left out."""
+        known = {field.name for field in fields(cls)}
+        return cls(**{name: value for name, value in json.loads(kept).items() if name in known})
 
     @classmethod
     def measured(cls, output: RequestOutput, request: MLLMRequest | None) -> AnswerFacts:
@@ -45,15 +61,28 @@ class AnswerFacts:
             if request.finish_time is not None and (took := request.finish_time - request.first_token_time) > 0:
                 rate = (output.completion_tokens - 1) / took if output.completion_tokens > 1 else None
         return cls(
-            output.completion_tokens, rate, ttft, output.prompt_tokens, output.cached_tokens, output.finish_reason
+            output.completion_tokens,
+            rate,
+            ttft,
+            output.prompt_tokens,
+            output.cached_tokens,
+            output.finish_reason,
+            output.mtp_drafts,
+            output.mtp_accepted,
+            None if request is None else request.mtp_off,
         )
 
     def after(self, earlier: AnswerFacts | None) -> AnswerFacts:
         """Facts of an answer that was gone on with: its tokens add up, its first token is that of the beginning."""
         if earlier is None:
             return self
-        tokens = earlier.completion_tokens + self.completion_tokens
-        return replace(self, completion_tokens=tokens, ttft_s=earlier.ttft_s)
+        return replace(
+            self,
+            completion_tokens=earlier.completion_tokens + self.completion_tokens,
+            ttft_s=earlier.ttft_s,
+            mtp_drafts=earlier.mtp_drafts + self.mtp_drafts,
+            mtp_accepted=earlier.mtp_accepted + self.mtp_accepted,
+        )
 
 
 @dataclass(slots=True, eq=False)
@@ -130,7 +159,7 @@ class Turn:
             attachments=tuple(Attachment.restore(item, media) for item in record.attachments),
             state=_STATES[record.state],
             error=record.error,
-            facts=None if record.facts is None else AnswerFacts(**json.loads(record.facts)),
+            facts=None if record.facts is None else AnswerFacts.restored(record.facts),
             created=record.created,
             parent_id=record.parent_id,
             reasoning=record.reasoning,

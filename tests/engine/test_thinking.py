@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from types import SimpleNamespace
 from typing import Any
 
 import mlx.core as mx
@@ -11,7 +12,7 @@ import pytest
 
 from engine import MLLMScheduler, RequestRejected, device
 from engine.models.port import Port
-from engine.thinking import ThinkingBudget, ThinkTokens
+from engine.thinking import ThinkingBudget, ThinkTokens, left_open
 from tests.engine import tiny
 from tests.engine.conftest import Make
 
@@ -121,3 +122,26 @@ def test_a_rebuilt_row_keeps_its_count(make: Make, pocket: tiny.Loaded, monkeypa
 def test_an_impossible_budget_is_refused(make: Make, value: Any) -> None:
     with pytest.raises(RequestRejected, match="thinking_budget"):
         make(tiny.hybrid()).add_request("hi", thinking_budget=value)
+
+
+@pytest.mark.parametrize("on", [True, False])
+def test_a_request_tells_whether_its_prompt_has_opened_a_block(make: Make, pocket: tiny.Loaded, on: bool) -> None:
+    scheduler = make(pocket)
+    request_id = scheduler.add_request(
+        messages=[{"role": "user", "content": "Count to 3."}], max_tokens=2, template_options={"enable_thinking": on}
+    )
+    while scheduler.has_requests():
+        scheduler.step()
+    request = scheduler.get_request(request_id)
+    assert request is not None
+    assert request.begins_thinking == on
+
+
+def test_a_block_is_seen_where_its_tags_are_no_tokens_of_their_own() -> None:
+    words = {1: "hello", 2: "<th", 3: "ink>", 4: "\n", 5: "</think>"}
+    tokenizer = SimpleNamespace(
+        get_added_vocab=dict, decode=lambda ids, skip_special_tokens: "".join(words[i] for i in ids)
+    )
+    assert left_open(tokenizer, [1, 2, 3, 4])
+    assert not left_open(tokenizer, [1, 2, 3, 4, 5, 4])
+    assert not left_open(tokenizer, [1])
