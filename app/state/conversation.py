@@ -48,6 +48,7 @@ class Conversation(Identity):
         turn_added, turn_changed, turn_removed: id of the turn; changes come with every output of the engine.
         branch_changed: another branch is shown, so that many turns came or went at once.
         activity_changed: phase, activity, speed or unread changed.
+        answered: an answer has come to its end, well or not, without being stopped.
         revealed: this turn is looked for and should be seen.
         forking: the person wants a copy of the chat up to this turn in another tab.
     """
@@ -57,6 +58,7 @@ class Conversation(Identity):
     turn_removed = Signal(str)
     branch_changed = Signal()
     activity_changed = Signal()
+    answered = Signal()
     revealed = Signal(str)
     forking = Signal(str)
 
@@ -313,6 +315,8 @@ class Conversation(Identity):
             self.composer.notice.emit(ending.error)
         else:
             self._finish(answer, ending.state, ending.error)
+        if ending.state != "stopped":
+            self.answered.emit()
 
     def _finish(self, answer: Turn, state: State, error: str | None = None) -> None:
         answer.state, answer.error = state, error

@@ -62,13 +62,17 @@ class Library(QObject):
     Signals:
         entries_changed: the list of chats changed.
         tabs_changed: tabs were opened, closed or moved.
-        current_changed: id of the tab that is shown now.
+        current_changed: id of the tab that is shown now and has the keyboard.
+        beside_changed: another tab, or none, is shown beside it.
+        answered: id of the open chat in which an answer has come to its end by itself.
         deleted: title of the chat that was deleted and can be brought back.
     """
 
     entries_changed = Signal()
     tabs_changed = Signal()
     current_changed = Signal(str)
+    beside_changed = Signal()
+    answered = Signal(str)
     deleted = Signal(str)
 
     def __init__(
@@ -91,6 +95,7 @@ class Library(QObject):
         self._wanted: str | None = None
         self.current = self._fresh()
         self.current.shown = True
+        self.beside: Conversation | None = None
         self.tabs: list[Conversation] = [self.current]
 
     # --- the list of chats
@@ -191,12 +196,39 @@ class Library(QObject):
         if conversation is None:
             return
         self._wanted = id
-        self.current.shown = False
+        if conversation is self.beside:
+            self.beside = self.current
+        else:
+            self.current.shown = False
         self.current = conversation
         conversation.shown = True
         conversation.mark_read()
         self._keep_tabs()
         self.current_changed.emit(id)
+
+    def show_beside(self, id: str | None) -> None:
+        """Show a second tab beside the current one; None shows one alone again.
+
+        The current tab itself goes aside for its neighbour, or for a fresh chat where it is the only one.
+        """
+        if self.beside is not None:
+            self.beside.shown, self.beside = False, None
+        conversation = self._tab(id or "")
+        if conversation is not None:
+            if conversation is self.current:
+                self._make_way()
+            self.beside = conversation
+            conversation.shown = True
+            conversation.mark_read()
+        self.beside_changed.emit()
+
+    def _make_way(self) -> None:
+        """Let the neighbour of the current tab be the current one."""
+        place = self.tabs.index(self.current)
+        if len(self.tabs) == 1:
+            self.new_chat()
+        else:
+            self.select(self.tabs[place - 1 if place else 1].id)
 
     def move_tab(self, from_index: int, to_index: int) -> None:
         """Give a tab another place."""
@@ -249,6 +281,7 @@ class Library(QObject):
         conversation = Conversation(self._room, record)
         conversation.stored.connect(partial(self._stored, conversation))
         conversation.forking.connect(partial(self._fork, conversation))
+        conversation.answered.connect(partial(self.answered.emit, conversation.id))
         return conversation
 
     def _fork(self, origin: Conversation, turn_id: str) -> None:
@@ -302,14 +335,17 @@ class Library(QObject):
         index = next(i for i, tab in enumerate(self.tabs) if tab.id == id)
         conversation = self.tabs.pop(index)
         conversation.shown = False
+        other, self.beside = self.beside, None if conversation in (self.current, self.beside) else self.beside
         self._closing[id] = self._tasks.start(self._end(conversation), f"closing {id}")
         if not self.tabs:
             self.tabs.append(self._fresh())
         self.tabs_changed.emit()
         if conversation is self.current:
-            self.select(self.tabs[min(index, len(self.tabs) - 1)].id)
+            self.select(other.id if other is not None else self.tabs[min(index, len(self.tabs) - 1)].id)
         else:
             self._keep_tabs()
+        if other is not self.beside:
+            self.beside_changed.emit()
 
     async def _end(self, conversation: Conversation) -> None:
         await conversation.close()

@@ -51,13 +51,17 @@ class Tab(QAbstractButton):
         closed: its cross was pressed (or the middle button).
         dragged: it was moved to x, px in the strip.
         dropped: the move is over.
+        pulled: it is held at this place of the screen, below the strip; True when it was let go there.
         configured: the person wants to choose how the chat is answered.
+        beside: the person wants to see it beside another one.
     """
 
     closed = Signal(str)
     dragged = Signal(str, float)
     dropped = Signal(str)
+    pulled = Signal(str, QPointF, bool)
     configured = Signal(str)
+    beside = Signal(str)
 
     def __init__(self, chat: Conversation, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -72,6 +76,7 @@ class Tab(QAbstractButton):
         self._editor: Title | None = None
         self._grabbed: QPointF | None = None
         self.moving = False
+        self._aside = False
         self.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
         self.customContextMenuRequested.connect(self._menu)
         chat.title_changed.connect(self.refresh)
@@ -87,6 +92,12 @@ class Tab(QAbstractButton):
         self._close.rename(f"Close {self.chat.title}")
         self.setToolTip(self.chat.title)
         self.update()
+
+    def mark_aside(self, aside: bool) -> None:
+        """Show whether the chat is seen beside the current one."""
+        if aside != self._aside:
+            self._aside = aside
+            self.update()
 
     def rename(self) -> None:
         """Let the title be changed in place."""
@@ -117,6 +128,7 @@ class Tab(QAbstractButton):
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         menu.addAction("Rename", self.rename)
         menu.addAction("Chat settings …", lambda: self.configured.emit(self.chat.id))
+        menu.addAction("Show beside another tab", lambda: self.beside.emit(self.chat.id))
         stop = menu.addAction("Stop answering", self.chat.stop)
         stop.setEnabled(self.chat.phase is not None)
         menu.addSeparator()
@@ -152,7 +164,8 @@ class Tab(QAbstractButton):
             painter.setPen(QPen(color("line"), 1))
             painter.setBrush(color("surface"))
             painter.drawRoundedRect(frame, 8, 8)
-        elif self.underMouse():
+        elif self._aside or self.underMouse():
+            painter.setPen(QPen(color("line"), 1) if self._aside else Qt.PenStyle.NoPen)
             painter.setBrush(color("hover"))
             painter.drawRoundedRect(frame, 8, 8)
         if self.hasFocus():
@@ -212,12 +225,14 @@ class Tab(QAbstractButton):
             self.moving = True
             self.raise_()
             self.dragged.emit(self.chat.id, self.x() + event.position().x() - self._grabbed.x())
+            self.pulled.emit(self.chat.id, event.globalPosition(), False)
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
         self._grabbed = None
         if self.moving:
             self.moving = False
             self.dropped.emit(self.chat.id)
+            self.pulled.emit(self.chat.id, event.globalPosition(), True)
 
     def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
         if event.button() == Qt.MouseButton.LeftButton:

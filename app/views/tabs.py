@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtCore import QPointF, QSize, Qt, Signal
 from PySide6.QtGui import QKeyEvent, QPainter, QPaintEvent, QResizeEvent, QWheelEvent
 from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QWidget
 
@@ -26,9 +26,13 @@ class Row(QWidget):
 
     Signals:
         configured: the person wants to choose how this chat is answered.
+        beside: the person wants to see this chat beside another one.
+        pulled: a tab is held below the strip, at this place of the screen; True when it was let go there.
     """
 
     configured = Signal(str)
+    beside = Signal(str)
+    pulled = Signal(str, QPointF, bool)
 
     def __init__(self, library: Library, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -40,6 +44,7 @@ class Row(QWidget):
         self.setAccessibleName("Open chats")
         library.tabs_changed.connect(self.refresh)
         library.current_changed.connect(self._mark)
+        library.beside_changed.connect(self._mark)
         self.refresh()
 
     def refresh(self) -> None:
@@ -64,6 +69,8 @@ class Row(QWidget):
         tab.dragged.connect(self._drag)
         tab.dropped.connect(self.place)
         tab.configured.connect(self.configured)
+        tab.beside.connect(self.beside)
+        tab.pulled.connect(self.pulled)
         tab.show()
 
     def _order_focus(self) -> None:
@@ -75,6 +82,7 @@ class Row(QWidget):
         current = self._library.current.id
         for chat_id, tab in self.tabs.items():
             tab.setChecked(chat_id == current)
+            tab.mark_aside(self._library.beside is tab.chat)
         self._reveal(current)
         self.place()
 

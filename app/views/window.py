@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QByteArray, QPoint, QRect, QRectF, Qt, QThreadPool, QTimer
+from PySide6.QtCore import QByteArray, QPoint, QPointF, QRect, QRectF, Qt, QThreadPool, QTimer
 from PySide6.QtGui import (
     QDragEnterEvent,
     QDragLeaveEvent,
@@ -16,13 +16,14 @@ from PySide6.QtGui import (
     QShortcut,
     QShowEvent,
 )
-from PySide6.QtWidgets import QFileDialog, QMainWindow, QSplitter, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFileDialog, QMainWindow, QSplitter, QVBoxLayout, QWidget
 
 from app.state.presets import Presets
 from app.views import drop, markdown, menus
-from app.views.chat import Chat
 from app.views.drop import Dropped, Veil
 from app.views.library import Sidebar
+from app.views.notifier import Notifier
+from app.views.panes import Panes
 from app.views.tabs import TabStrip
 from app.views.theme import Appearance, theme
 from app.views.vitals import VitalsPanel
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from app.state.model import Model
     from app.state.preferences import Preferences
     from app.state.vitals import Vitals
+    from app.views.chat import Chat
     from app.views.chat_settings import ChatSettings
 
 _SIZE = (1200, 800)
@@ -57,12 +59,13 @@ class Window(QMainWindow):
         self._dialog: QDialog | None = None
         self._chat_dialog: ChatSettings | None = None
         self.panel_actions: list[QAction] = []
+        self.split_action: QAction
         self.look_actions: list[QAction] = []
-        self._pages: dict[str, Chat] = {}
         self._dragged: Dropped | None = None
         self._warm = self._folded = False
         self._wide = True
         self.strip = TabStrip(library, self)
+        self.panes = Panes(library, model, self)
         self.sidebar = Sidebar(library, model, self)
         self.vitals = VitalsPanel(vitals, self)
         self._lay_out()
@@ -72,6 +75,7 @@ class Window(QMainWindow):
         self._connect()
         self.resize(*_SIZE)
         self.restoreGeometry(QByteArray.fromBase64(settings.geometry.encode()))
+        Notifier(self, library, settings)
         self._show_current()
 
     def _lay_out(self) -> None:
@@ -83,9 +87,8 @@ class Window(QMainWindow):
         column = QVBoxLayout(centre)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
-        self._stack = QStackedWidget(centre)
         column.addWidget(self.strip)
-        column.addWidget(self._stack, 1)
+        column.addWidget(self.panes, 1)
         splitter = QSplitter(Qt.Orientation.Horizontal, self)
         splitter.setHandleWidth(1)
         splitter.setChildrenCollapsible(False)
@@ -99,7 +102,11 @@ class Window(QMainWindow):
     def _connect(self) -> None:
         library = self.library
         library.current_changed.connect(self._show_current)
-        library.tabs_changed.connect(self._drop_pages)
+        library.tabs_changed.connect(self._forget_closed)
+        library.beside_changed.connect(self._show_beside)
+        self.panes.made.connect(self._dress_page)
+        self.strip.row.pulled.connect(self._pull)
+        self.strip.row.beside.connect(library.show_beside)
         self.preferences.changed.connect(self._take_choice)
         self.strip.add.clicked.connect(library.new_chat)
         self.strip.row.configured.connect(self.open_chat_settings)
@@ -112,36 +119,29 @@ class Window(QMainWindow):
     @property
     def page(self) -> Chat:
         """The page that is shown."""
-        return self._page(self.library.current.id)
+        return self.panes.page
 
-    def _page(self, chat_id: str) -> Chat:
-        if chat_id not in self._pages:
-            chat = Chat(self.library.current, self._model, self._stack)
-            chat.composer.pick.connect(self.pick)
-            chat.conversation.title_changed.connect(self._title)
-            self._pages[chat_id] = chat
-            self._stack.addWidget(chat)
-        return self._pages[chat_id]
+    def _dress_page(self, page: Chat) -> None:
+        page.composer.pick.connect(self.pick)
+        page.conversation.title_changed.connect(self._title)
 
     def _show_current(self) -> None:
-        page = self.page
-        self._stack.setCurrentWidget(page)
+        focused = self.focusWidget() or self
+        stays = any(part.isAncestorOf(focused) for part in (self.sidebar, self.strip, self.page))
+        self.panes.refresh()
         self._title()
-        if not self.sidebar.isAncestorOf(self.focusWidget() or self) and not self.strip.isAncestorOf(
-            self.focusWidget() or self
-        ):
-            page.composer.field.setFocus()
+        if not stays:
+            self.page.composer.field.setFocus()
 
-    def _drop_pages(self) -> None:
-        """Forget the pages of closed tabs."""
-        kept = {chat.id for chat in self.library.tabs}
-        for gone in set(self._pages) - kept:
-            page = self._pages.pop(gone)
-            self._stack.removeWidget(page)
-            page.hide()
-            page.deleteLater()
-        if self._chat_dialog is not None and self._chat_dialog.chat.id not in kept:
-            self._chat_dialog.close()
+    def _show_beside(self) -> None:
+        self.panes.refresh()
+        self.split_action.setChecked(self.library.beside is not None)
+
+    def _forget_closed(self) -> None:
+        """Close what belongs to a tab that is gone."""
+        dialog = self._chat_dialog
+        if dialog is not None and dialog.chat.id not in {chat.id for chat in self.library.tabs}:
+            dialog.close()
 
     def _title(self) -> None:
         self.setWindowTitle(f"{self.library.current.title} – Braid")
@@ -172,11 +172,11 @@ class Window(QMainWindow):
 
     def open_chat_settings(self, chat_id: str | None = None) -> None:
         """Show how one chat is answered, the current one if none is named."""
+        from app.views.chat_settings import ChatSettings
+
         chat = next((tab for tab in self.library.tabs if tab.id == chat_id), self.library.current)
         if self._chat_dialog is not None:
             self._chat_dialog.close()
-        from app.views.chat_settings import ChatSettings
-
         self._chat_dialog = dialog = ChatSettings(chat, self.preferences, self.presets, self)
         dialog.destroyed.connect(self._forget_chat_settings)
         dialog.show()
@@ -212,6 +212,30 @@ class Window(QMainWindow):
         self.library.select(tabs[(tabs.index(self.library.current.id) + by) % len(tabs)])
         self.page.composer.field.setFocus()
 
+    def split(self) -> None:
+        """Show the current tab beside its neighbour, or alone again."""
+        library = self.library
+        library.show_beside(None if library.beside is not None else library.current.id)
+
+    def other_side(self) -> None:
+        """Put the keyboard into the other one of two chats."""
+        if self.library.beside is not None:
+            self.library.select(self.library.beside.id)
+            self.page.composer.field.setFocus()
+
+    def _pull(self, chat_id: str, place: QPointF, done: bool) -> None:
+        """A tab is dragged out of the strip: over the right half it can be shown beside another one."""
+        half = self.panes.right_half()
+        over = half.contains(self.panes.mapFromGlobal(place.toPoint()))
+        if not over or done:
+            self._veil.hide()
+        else:
+            title = next(chat.title for chat in self.library.tabs if chat.id == chat_id)
+            area = QRect(self.panes.mapTo(self, half.topLeft()), half.size())
+            self._veil.lift(QRectF(area), f"Show {title} on this side", refuses=False)
+        if over and done:
+            self.library.show_beside(chat_id)
+
     def show_tab(self, number: int) -> None:
         """Show a tab by its place from 1; 9 is the last one."""
         tabs = self.library.tabs
@@ -238,6 +262,9 @@ class Window(QMainWindow):
     def _over_tabs(self, place: QPoint) -> bool:
         return self._strip_rect().contains(place)
 
+    def _chat_at(self, place: QPoint) -> str:
+        return self.panes.chat_at(self.panes.mapFrom(self, place))
+
     def _strip_rect(self) -> QRect:
         return QRect(self.strip.mapTo(self, QPoint(0, 0)), self.strip.size())
 
@@ -263,7 +290,11 @@ class Window(QMainWindow):
         event.setDropAction(Qt.DropAction.CopyAction)
         event.accept()
         new = self._over_tabs(event.position().toPoint()) and found.usable
-        chat = self.library.new_chat() if new else self.library.current
+        if new:
+            self.library.new_chat()
+        else:
+            self.library.select(self._chat_at(event.position().toPoint()))
+        chat = self.library.current
         if found.text:
             self.page.composer.insert(found.text)
         else:
@@ -275,8 +306,11 @@ class Window(QMainWindow):
         if self._dragged is None:
             return
         over_tabs = self._over_tabs(place) and self._dragged.usable
-        text = drop.sentence(self._dragged, None if over_tabs else self.library.current.title)
-        page = QRect(self._stack.mapTo(self, QPoint(0, 0)), self._stack.size())
+        chat_id = self._chat_at(place)
+        title = next(chat.title for chat in self.library.tabs if chat.id == chat_id)
+        text = drop.sentence(self._dragged, None if over_tabs else title)
+        half = self.panes.rect_of(chat_id)
+        page = QRect(self.panes.mapTo(self, half.topLeft()), half.size())
         self._veil.lift(QRectF(self._strip_rect() if over_tabs else page), text, refuses=not self._dragged.usable)
 
     # Life

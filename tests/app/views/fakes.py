@@ -219,12 +219,15 @@ class Chats(QObject):
     entries_changed = Signal()
     tabs_changed = Signal()
     current_changed = Signal(str)
+    beside_changed = Signal()
+    answered = Signal(str)
     deleted = Signal(str)
 
     def __init__(self, *titles: str) -> None:
         super().__init__()
         self.tabs = [Chat(title) for title in titles or ("New chat",)]
         self.current = self.tabs[0]
+        self.beside: Chat | None = None
         self.entries: tuple[Entry, ...] = tuple(Entry(chat.id, chat.title, time.time()) for chat in self.tabs)
         self.calls: list[tuple[object, ...]] = []
         self.search = Sought()
@@ -272,7 +275,16 @@ class Chats(QObject):
         if closed is self.current:
             self.select(self.tabs[min(index, len(self.tabs) - 1)].id)
 
+    def show_beside(self, id: str | None) -> None:
+        self.beside = next((chat for chat in self.tabs if chat.id == id), None)
+        if self.beside is self.current:
+            self.current = next(chat for chat in self.tabs if chat is not self.beside)
+            self.current_changed.emit(self.current.id)
+        self.beside_changed.emit()
+
     def select(self, id: str) -> None:
+        if self.beside is not None and self.beside.id == id:
+            self.beside = self.current
         self.current = next(chat for chat in self.tabs if chat.id == id)
         self.current.mark_read()
         self.current_changed.emit(id)

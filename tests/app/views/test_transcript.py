@@ -263,7 +263,7 @@ def test_closing_a_tab_while_it_answers_leaves_nothing_behind(stage, qtbot) -> N
         made.library.close_tab(chat.id)
         chat.write(turn, " and more")
         QApplication.processEvents()
-    assert len(made.window._pages) <= 2
+    assert len(made.window.panes._pages) <= 2
 
 
 def test_pages_of_closed_tabs_are_freed(stage, qtbot) -> None:
