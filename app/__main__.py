@@ -141,7 +141,7 @@ class Program:
         self.settings, self._note = settings_file.load(places.settings)
         self.model = Model(options.model, self.settings.engine)
         self.library = Library(places.data, self.model, lambda: self.settings.generation)
-        self.vitals = Vitals(self.model)
+        self.vitals = Vitals(self.model, lambda: self.library.tabs)
         self.preferences = Preferences(self.settings, self.model, places.settings)
         self.preferences.failed.connect(self.library.tell)
         self.window = Window(self.library, self.model, self.vitals, self.preferences)

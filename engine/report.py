@@ -5,6 +5,7 @@ from __future__ import annotations
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
+from engine.memory import Machine
 from engine.request import MLLMRequest, Phase, RequestStatus
 
 if TYPE_CHECKING:
@@ -32,11 +33,18 @@ def stats(scheduler: MLLMScheduler) -> dict[str, Any]:
         "metal_peak_memory_gb": memory["peak"] / 1e9,
         "metal_cache_memory_gb": memory["cache"] / 1e9,
         "memory_limit_gb": memory["limit"] / 1e9,
+        "memory_budget_gb": _budget(scheduler, memory),
         "backend": scheduler.backend,
         "lending": scheduler.lending,
         "loop_stall_ms": scheduler.occupation.snapshot(),
         "unit_budget_missed": scheduler.batch.planner.budget_missed,
     }
+
+
+def _budget(scheduler: MLLMScheduler, memory: dict[str, int]) -> float:
+    """What model, chats and caches may take together, by which requests are admitted; GB."""
+    chosen = scheduler.config.memory_limit_gb
+    return Machine(memory["limit"], memory["available"]).budget() / 1e9 if chosen is None else chosen
 
 
 def running_requests(scheduler: MLLMScheduler) -> list[dict[str, Any]]:

@@ -162,6 +162,9 @@ class FakeScheduler:
 
     def get_running_requests_info(self) -> list[dict[str, Any]]:
         self.info_read += 1
+        return self._entries()
+
+    def _entries(self) -> list[dict[str, Any]]:
         return [
             {
                 "request_id": request.id,
@@ -169,6 +172,9 @@ class FakeScheduler:
                 "progress": request.progress,
                 "detail": request.detail,
                 "tokens_per_second": request.tokens_per_second,
+                "status": "waiting" if request.phase is Phase.QUEUED else "running",
+                "completion_tokens": request.tokens,
+                "mtp": {"drafts": 0, "accepted": 0, "off": None},
             }
             for request in self.live
         ]
@@ -178,12 +184,14 @@ class FakeScheduler:
         return {
             "num_waiting": 0,
             "num_running": len(self.live),
+            "requests": self._entries(),
             "batch_generator": {"generation_tokens": sum(request.tokens for request in self.sent)},
             "loop_stall_ms": {"p50": 0.5, "p99": 3.0, "max": 4.0},
             "metal_active_memory_gb": 0.25,
             "metal_cache_memory_gb": 0.05,
             "metal_peak_memory_gb": 0.5,
             "memory_limit_gb": 8.0,
+            "memory_budget_gb": 7.0,
             "backend": "cpu",
         } | self.figures
 

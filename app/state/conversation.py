@@ -165,6 +165,11 @@ class Conversation(Identity):
     # --- what the library asks for
 
     @property
+    def request_id(self) -> str | None:
+        """The engine's id of the answer that is being written."""
+        return None if self._live is None else self._live.request_id
+
+    @property
     def answering(self) -> bool:
         """Whether an answer is being made or waited for."""
         return self._task is not None

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 from app.state.scheduler import Scheduler
-from engine.memory import Machine
-
-_GB = 1e9
 
 
 def derived(name: str, scheduler: Scheduler) -> float | None:
@@ -20,6 +17,6 @@ def derived(name: str, scheduler: Scheduler) -> float | None:
         "vision_cache_mb": vision,
         "prefix_cache_memory_mb": prefix,
         "cache_memory_mb": vision + prefix,
-        "memory_limit_gb": Machine(round(stats["memory_limit_gb"] * _GB), 0).budget() / _GB,
+        "memory_limit_gb": stats["memory_budget_gb"],
     }
     return known.get(name) or None

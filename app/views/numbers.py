@@ -5,16 +5,49 @@ from __future__ import annotations
 
 def figure(value: float) -> str:
     """At most three significant digits."""
-    if value >= 99.95:
-        return f"{value:.0f}"
-    return f"{value:.1f}" if value >= 9.995 else f"{value:.2f}" if value % 1 else f"{value:.0f}"
+    if value >= 999.5:
+        return f"{_three(value / 1e6)}M" if value >= 999_500 else f"{_three(value / 1e3)}k"
+    return _three(value)
 
 
-def gigabytes(count: int) -> str:
+def count(number: int) -> str:
+    """A number of things."""
+    return str(number) if number < 1000 else figure(number)
+
+
+def gigabytes(size: int) -> str:
     """Bytes in GB of 1e9, or MB below one."""
-    return f"{figure(count / 1e9)} GB" if count >= 1e9 else f"{count / 1e6:.0f} MB"
+    return f"{figure(size / 1e9)} GB" if size >= 999_500_000 else f"{size / 1e6:.0f} MB"
+
+
+def of_gigabytes(part: int, whole: int) -> str:
+    """A part of a whole, in the unit of the whole: 1.2 of 4 GB."""
+    if whole >= 999_500_000:
+        return f"{_short(part / 1e9)} of {_short(whole / 1e9)} GB"
+    return f"{part / 1e6:.0f} of {whole / 1e6:.0f} MB"
 
 
 def milliseconds(value: float) -> str:
     """A duration in ms, in s from one second on."""
-    return f"{figure(value / 1000)} s" if value >= 1000 else f"{value:.1f} ms" if value < 99.95 else f"{value:.0f} ms"
+    if value >= 999.5:
+        return f"{figure(value / 1000)} s"
+    return f"{value:.1f} ms" if value < 99.95 else f"{value:.0f} ms"
+
+
+def percent(share: float) -> str:
+    """A share of one; never 100 % or 0 % where something is missing or there."""
+    shown = round(100 * share)
+    if shown == 100 and share < 1:
+        return "99 %"
+    return "1 %" if shown == 0 and share > 0 else f"{shown} %"
+
+
+def _short(value: float) -> str:
+    """Two digits are enough beside a gauge."""
+    return f"{value:.0f}" if value >= 9.95 or value == 0 else f"{value:.1f}"
+
+
+def _three(value: float) -> str:
+    if value >= 99.95:
+        return f"{value:.0f}"
+    return f"{value:.1f}" if value >= 9.995 else f"{value:.2f}" if value % 1 else f"{value:.0f}"

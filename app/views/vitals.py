@@ -1,212 +1,139 @@
-"""The panel of live figures: speed, batch, memory and how smooth the window is."""
+"""The panel of live figures: speed, batch, memory, caches, drafts and how smooth the window is."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QPointF, QRectF, QSize, Qt
-from PySide6.QtGui import QHideEvent, QPainter, QPaintEvent, QPen, QPolygonF, QShowEvent
-from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QLabel, QSizePolicy, QVBoxLayout, QWidget
+from PySide6.QtCore import QSize, Qt
+from PySide6.QtGui import QHideEvent, QShowEvent
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QScrollArea, QVBoxLayout, QWidget
 
-from app.views.theme import SMALL_PX, color, set_font
+from app.views.charts import NONE, Figures, Gauge, Sparkline, Steady, section
+from app.views.numbers import figure, gigabytes, milliseconds, percent
+from app.views.theme import SMALL_PX, set_font
+from app.views.vitals_parts import CacheView, Streams, group
 
 if TYPE_CHECKING:
-    from app.state.vitals import Sample, Vitals
+    from app.state.vitals import Cache, MtpFigures, Sample, Vitals
 
-SHOWN_POINTS = 240
-_NONE = "–"
-
-
-def figure(value: float) -> str:
-    """At most three significant digits."""
-    if value >= 99.95:
-        return f"{value:.0f}"
-    return f"{value:.1f}" if value >= 9.995 else f"{value:.2f}" if value % 1 else f"{value:.0f}"
+_BACKENDS = {"metal": "Metal", "cpu": "CPU", "cuda": "CUDA"}
+_CACHES: tuple[tuple[Cache, str, str], ...] = (
+    ("prefix", "Earlier turns", "chats"),
+    ("vision", "Pictures", "pictures"),
+    ("ssd", "On disk", "chats"),
+)
 
 
-def gigabytes(count: int) -> str:
-    """Bytes in GB of 1e9, or MB below one."""
-    return f"{figure(count / 1e9)} GB" if count >= 1e9 else f"{count / 1e6:.0f} MB"
-
-
-def milliseconds(value: float) -> str:
-    """A duration in ms, in s from one second on."""
-    return f"{figure(value / 1000)} s" if value >= 1000 else f"{value:.1f} ms" if value < 99.95 else f"{value:.0f} ms"
-
-
-class Sparkline(QWidget):
-    """Tokens per second over the last minute."""
-
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setAccessibleName("Tokens per second over the last minute")
-        self.setFixedHeight(56)
-        self._values: Sequence[float] = ()
-
-    def draw(self, values: Sequence[float]) -> None:
-        """Show these values, oldest first."""
-        self._values = values[-SHOWN_POINTS:]
-        self.update()
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self)
-        bottom = self.height() - 1
-        painter.fillRect(0, bottom, self.width(), 1, color("line"))
-        top = max(self._values, default=0.0)
-        if top <= 0:
-            return
-        step = self.width() / (SHOWN_POINTS - 1)
-        left = self.width() - step * (len(self._values) - 1)
-        points = [
-            QPointF(left + i * step, bottom - 1 - (bottom - 6) * value / top) for i, value in enumerate(self._values)
-        ]
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        painter.setPen(Qt.PenStyle.NoPen)
-        painter.setBrush(color("accent", 0.14))
-        painter.drawPolygon(QPolygonF([QPointF(points[0].x(), bottom), *points, QPointF(points[-1].x(), bottom)]))
-        # A wider antialiased pen costs 40 times as much.
-        painter.setPen(QPen(color("accent"), 1))
-        painter.drawPolyline(QPolygonF(points))
-
-
-class Gauge(QWidget):
-    """Memory in use, held in MLX's cache, and at its peak, against the limit."""
-
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setFixedHeight(8)
-        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
-        self.setAccessibleName("Memory")
-        self._parts = (0.0, 0.0, 0.0)
-
-    def draw(self, active: float, cache: float, peak: float) -> None:
-        """Show fractions of the limit, 0 to 1."""
-        if (active, cache, peak) != self._parts:
-            self._parts = (active, cache, peak)
-            self.update()
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        active, cache, peak = (min(1.0, part) for part in self._parts)
-        wide, high = self.width(), self.height()
-        painter = QPainter(self)
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        painter.setPen(Qt.PenStyle.NoPen)
-        for share, shade in (
-            (1.0, color("line")),
-            (min(1.0, active + cache), color("accent", 0.45)),
-            (active, color("accent")),
-        ):
-            painter.setBrush(shade)
-            if share > 0:
-                painter.drawRoundedRect(QRectF(0, 0, max(wide * share, high), high), high / 2, high / 2)
-        if peak > 0:
-            painter.fillRect(QRectF(min(wide - 2, wide * peak), 0, 2, high), color("text"))
-
-
-class Figures(QWidget):
-    """Names at the left, values at the right, in lines."""
-
-    def __init__(self, names: Sequence[str], parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        grid = QGridLayout(self)
-        grid.setContentsMargins(0, 0, 0, 0)
-        grid.setVerticalSpacing(4)
-        self._values: dict[str, QLabel] = {}
-        for line, name in enumerate(names):
-            said = QLabel(name, self)
-            said.setObjectName("muted")
-            value = self._values[name] = QLabel(_NONE, self)
-            value.setAlignment(Qt.AlignmentFlag.AlignRight)
-            grid.addWidget(said, line, 0)
-            grid.addWidget(value, line, 1)
-            value.setAccessibleName(f"{name}: {_NONE}")
-
-    def say(self, name: str, value: str) -> None:
-        """Show one value; the same value again costs nothing."""
-        label = self._values[name]
-        if label.text() != value:
-            label.setText(value)
-            label.setAccessibleName(f"{name}: {value}")
-
-
-def section(text: str, parent: QWidget) -> QLabel:
-    """The small heading of a group."""
-    label = QLabel(text, parent)
-    label.setObjectName("section")
-    set_font(label, SMALL_PX, strong=True)
-    return label
-
-
-class VitalsPanel(QWidget):
+class VitalsPanel(QScrollArea):
     """The panel; it asks for samples only while it is seen."""
 
     def __init__(self, vitals: Vitals, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._vitals = vitals
-        self.setObjectName("vitals")
-        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        self.setWidgetResizable(True)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setAccessibleName("Vitals")
+        self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self.setMinimumWidth(200)
         self.setMaximumWidth(260)
-        self._speed = QLabel(_NONE, self)
-        set_font(self._speed, 28, strong=True)
-        self._spark = Sparkline(self)
-        self._batch = Figures(("Answering", "Waiting"), self)
-        self._gauge = Gauge(self)
-        self._memory = Figures(("In use", "Reusable", "Peak", "Limit"), self)
-        self._loop = Figures(("Typical", "Worst in 100", "Longest"), self)
-        self._device = Figures(("Runs on",), self)
+        inside = self._inside = QWidget(self)
+        inside.setObjectName("vitals")
+        inside.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        self._speed = Steady("88.8", 28, inside, strong=True)
+        self._spark = Sparkline("Tokens per second over the last minute", 56, inside)
+        self._streams = Streams(inside)
+        self._batch = Figures(("Answering", "Waiting"), inside)
+        self._reason = self._sentence()
+        self._gauge = Gauge("Memory", parent=inside)
+        self._memory = Figures(("In use", "Reusable", "Peak", "Limit"), inside)
+        self._caches = {cache: CacheView(name, kept, inside) for cache, name, kept in _CACHES}
+        self._drafts = Figures(("Accepted", "Tokens per step"), inside)
+        self._off = self._sentence()
+        self._loop = Figures(("Typical", "Worst in 100", "Longest"), inside)
+        self._device = Figures(("Runs on",), inside)
         self._lay_out()
+        self.setWidget(inside)
         vitals.sampled.connect(self._show)
+        for cache, view in self._caches.items():
+            view.cleared.connect(partial(vitals.clear, cache))
+
+    def _sentence(self) -> QLabel:
+        label = QLabel(self._inside)
+        label.setObjectName("muted")
+        label.setWordWrap(True)
+        set_font(label, SMALL_PX)
+        label.hide()
+        return label
 
     def _lay_out(self) -> None:
-        column = QVBoxLayout(self)
+        inside = self._inside
+        column = QVBoxLayout(inside)
         column.setContentsMargins(16, 12, 16, 16)
         column.setSpacing(8)
         speed = QHBoxLayout()
         speed.setSpacing(6)
-        unit = QLabel("tok/s", self)
+        unit = QLabel("tok/s", inside)
         unit.setObjectName("muted")
-        speed.addWidget(self._speed)
-        speed.addWidget(unit, 0, Qt.AlignmentFlag.AlignBottom)
-        speed.addStretch(1)
         unit.setContentsMargins(0, 0, 0, 5)
-        column.addWidget(section("Speed", self))
+        speed.addWidget(self._speed)
+        speed.addWidget(unit, 1, Qt.AlignmentFlag.AlignBottom)
+        column.addWidget(section("Speed", inside))
         column.addLayout(speed)
-        column.addWidget(self._spark)
-        column.addWidget(self._batch)
-        for title, parts in (
-            ("Memory", (self._gauge, self._memory)),
-            ("Window delays", (self._loop,)),
-            ("Device", (self._device,)),
+        for part in (self._spark, self._streams, self._batch, self._reason):
+            column.addWidget(part)
+        self._kept = group("Caches", inside, *self._caches.values())
+        self._ahead = group("MTP", inside, self._drafts, self._off)
+        for below in (
+            group("Memory", inside, self._gauge, self._memory),
+            self._kept,
+            self._ahead,
+            group("Window delays", inside, self._loop),
+            group("Device", inside, self._device),
         ):
-            column.addSpacing(12)
-            column.addWidget(section(title, self))
-            for part in parts:
-                column.addWidget(part)
+            column.addWidget(below)
         column.addStretch(1)
+        self._streams.hide()
+        self._kept.hide()
+        self._ahead.hide()
 
     def sizeHint(self) -> QSize:
         return QSize(232, 480)
 
     def _show(self) -> None:
         sample = self._vitals.latest
-        if sample is None or not self.isVisible():
+        if not self.isVisible():
+            return
+        if sample is None:
+            self._show_nothing()
             return
         speed = figure(sample.tokens_per_second)
-        if self._speed.text() != speed:
-            self._speed.setText(speed)
-            self._speed.setAccessibleName(f"{speed} tokens per second")
+        self._speed.say(speed)
+        self._speed.setAccessibleName(f"{speed} tokens per second")
         self._spark.draw(self._vitals.history)
+        self._streams.show_streams(sample.streams)
         self._batch.say("Answering", str(sample.rows))
         self._batch.say("Waiting", str(sample.waiting))
+        _say(self._reason, sample.wait_reason)
         self._show_memory(sample)
+        self._show_caches(sample)
+        self._show_mtp(sample.mtp)
         self._loop.say("Typical", milliseconds(sample.stall_p50_ms))
         self._loop.say("Worst in 100", milliseconds(sample.stall_p99_ms))
         self._loop.say("Longest", milliseconds(sample.stall_max_ms))
-        self._device.say(
-            "Runs on", {"metal": "Metal", "cpu": "CPU", "cuda": "CUDA"}.get(sample.backend, sample.backend)
-        )
+        self._device.say("Runs on", _BACKENDS.get(sample.backend, sample.backend))
+
+    def _show_nothing(self) -> None:
+        """No model is loaded: nothing is measured."""
+        self._speed.say(NONE)
+        self._streams.show_streams(())
+        self._gauge.draw(0.0)
+        _say(self._reason, "")
+        for figures in (self._batch, self._memory, self._loop, self._device):
+            for name in figures.values():
+                figures.say(name, NONE)
+        self._kept.hide()
+        self._ahead.hide()
 
     def _show_memory(self, sample: Sample) -> None:
         limit = max(1, sample.limit_bytes)
@@ -216,6 +143,23 @@ class VitalsPanel(QWidget):
         self._memory.say("Peak", gigabytes(sample.peak_bytes))
         self._memory.say("Limit", gigabytes(sample.limit_bytes))
 
+    def _show_caches(self, sample: Sample) -> None:
+        shown = {"prefix": sample.prefix, "vision": sample.vision, "ssd": sample.ssd}
+        for cache, view in self._caches.items():
+            view.show_cache(shown[cache])
+        self._kept.setVisible(any(shown.values()))
+
+    def _show_mtp(self, mtp: MtpFigures | None) -> None:
+        self._ahead.setVisible(mtp is not None)
+        if mtp is None:
+            return
+        counted = mtp.acceptance is not None and mtp.tokens_per_step is not None
+        self._drafts.setVisible(counted)
+        if mtp.acceptance is not None and mtp.tokens_per_step is not None:
+            self._drafts.say("Accepted", percent(mtp.acceptance))
+            self._drafts.say("Tokens per step", f"{mtp.tokens_per_step:.2f}")
+        _say(self._off, mtp.off or ("" if counted else "Nothing predicted yet"))
+
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)
         self._vitals.watch(True)
@@ -223,3 +167,10 @@ class VitalsPanel(QWidget):
     def hideEvent(self, event: QHideEvent) -> None:
         self._vitals.watch(False)
         super().hideEvent(event)
+
+
+def _say(label: QLabel, text: str) -> None:
+    """Show a sentence, or nothing where there is none."""
+    if label.text() != text:
+        label.setText(text)
+        label.setVisible(bool(text))

@@ -129,13 +129,13 @@ def test_what_braid_has_chosen_is_told_as_the_engine_measures_it(preferences, sc
     scheduler.figures = {
         "vision_embedding_cache": {"max_memory_mb": 155.0},
         "memory_aware_cache": {"max_memory_mb": 1085.0},
-        "memory_limit_gb": 16.0,
+        "memory_budget_gb": 14.4,
     }
     scheduler.model_config.text_config = type("Text", (), {"max_position_embeddings": 4096})
     known = {name: preferences.derived(f"engine.{name}") for name in ("vision_cache_mb", "cache_memory_mb")}
     assert known == {"vision_cache_mb": 155.0, "cache_memory_mb": 1240.0}
     assert preferences.derived("engine.prefix_cache_memory_mb") == 1085.0
-    assert preferences.derived("engine.memory_limit_gb") == 14.4  # nine tenths, as the engine admits by
+    assert preferences.derived("engine.memory_limit_gb") == 14.4
     assert preferences.derived("engine.max_kv_size") == 4096
     assert preferences.derived("generation.seed") is None
 

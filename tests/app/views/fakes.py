@@ -334,6 +334,10 @@ class Figures(QObject):
         self.latest: Sample | None = None
         self.history: tuple[float, ...] = ()
         self.watched: list[bool] = []
+        self.cleared: list[str] = []
 
     def watch(self, on: bool) -> None:
         self.watched.append(on)
+
+    def clear(self, cache: str) -> None:
+        self.cleared.append(cache)

@@ -20,7 +20,7 @@ from app.settings import Settings
 from app.state.library import Entry
 from app.state.preferences import Preferences
 from app.state.turn import AnswerFacts, Turn
-from app.state.vitals import Sample
+from app.state.vitals import CacheFigures, MtpFigures, Sample, StreamFigures
 from app.views.window import Window
 from engine.request import Phase
 from tests.app.views.fakes import Chat, Chats, Figures, LoadedModel, attachment
@@ -112,8 +112,17 @@ def scene() -> tuple[Chats, LoadedModel, Figures]:
     wave = tuple(62 + 40 * math.sin(i / 17) + 12 * math.sin(i / 3.1) for i in range(170))
     vitals.history = (0.0,) * 20 + wave
     vitals.latest = Sample(
-        118.4, 2, 0, 6_900_000_000, 1_300_000_000, 9_100_000_000, 16_000_000_000, "metal", 0.1, 3.2, 11.8
-    )
+        118.4, 2, 1, 6_900_000_000, 1_300_000_000, 9_100_000_000, 16_000_000_000, "metal", 0.1, 3.2, 11.8,
+        wait_reason="Waiting for memory: it needs 3.2 GB, 1.1 GB is free.",
+        streams=(
+            StreamFigures(kitchen.id, "Kitchen", 41.27, wave[::2]),
+            StreamFigures(street.id, "Bird at the feeder, which one is it?", 77.1, wave[40:]),
+        ),
+        prefix=CacheFigures(1_240_000_000, 4_000_000_000, 12, 0.964, 182_345),
+        vision=CacheFigures(312_000_000, 500_000_000, 41, 0.5),
+        ssd=CacheFigures(4_000_000_000, 10_000_000_000, 230, None, 41_000),
+        mtp=MtpFigures(0.823, 1.81, "Resting while several answers are written"),
+    )  # fmt: skip
     return library, model, vitals
 
 
