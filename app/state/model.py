@@ -176,6 +176,7 @@ class Model(QObject):
         self._wish = wish
         self.status = "loading" if wish.path is not None else "unloaded"
         self.progress, self.stage, self.error, self.takes = 0.0, "", wish.reason, frozenset()
+        self.pending = frozenset()
         self._settled.clear()
         if self._loading is not None:
             self._loading.cancel()

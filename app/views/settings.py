@@ -119,6 +119,7 @@ class SettingsDialog(QDialog):
         self._stack = QStackedWidget(self)
         self._nothing = QLabel(self)
         self._later = QLabel(self)
+        self._again = flat("Load again now", "Load the model again now; answers that are being written end", self)
         self._lay_out()
         self._connect()
         self._redress()
@@ -144,12 +145,17 @@ class SettingsDialog(QDialog):
         self._stack.addWidget(self._nothing)
         self._later.setObjectName("warning")
         self._later.setWordWrap(True)
-        self._later.setContentsMargins(44, 8, 24, 12)
         set_font(self._later, 12)
+        self._again.setObjectName("link")
+        self._again.setToolTip("Answers that are being written end")
+        foot = QHBoxLayout()
+        foot.setContentsMargins(44, 8, 16, 8)
+        foot.addWidget(self._later, 1)
+        foot.addWidget(self._again)
         right = QVBoxLayout()
         right.setSpacing(0)
         right.addWidget(self._stack, 1)
-        right.addWidget(self._later)
+        right.addLayout(foot)
         whole = QHBoxLayout(self)
         whole.setContentsMargins(0, 0, 0, 0)
         whole.setSpacing(0)
@@ -161,8 +167,9 @@ class SettingsDialog(QDialog):
         self.search.textChanged.connect(self._seek)
         self._preferences.changed.connect(self._take)
         self._preferences.model.changed.connect(self._model_changed)
+        self._again.clicked.connect(self._preferences.model.reload)
         theme.changed.connect(self._redress)
-        self._ready = self._preferences.model.scheduler is not None
+        self._state: tuple[bool, frozenset[str]] = (False, frozenset())
 
     def show_page(self, page: Page) -> None:
         """Turn to a page."""
@@ -197,10 +204,11 @@ class SettingsDialog(QDialog):
         self._tell_later()
 
     def _model_changed(self) -> None:
-        """A model came or went: other values are derived, other fields can change at once."""
-        ready = self._preferences.model.scheduler is not None
-        if ready != self._ready:
-            self._ready = ready
+        """A model came or went: other values are derived, other fields can change at once, nothing waits."""
+        model = self._preferences.model
+        state = (model.scheduler is not None, model.pending)
+        if state != self._state and self.isVisible():
+            self._state = state
             self._refresh()
 
     def _refresh(self) -> None:
@@ -212,6 +220,7 @@ class SettingsDialog(QDialog):
         names = [option.label for option in options().values() if self._preferences.waits(option.key)]
         self._later.setText(f"These take effect when a model is loaded again: {', '.join(names)}.")
         self._later.setVisible(bool(names))
+        self._again.setVisible(bool(names))
 
     def _redress(self) -> None:
         self.setMinimumSize(scaled(_LEAST[0]), _LEAST[1])

@@ -320,6 +320,13 @@ class LoadedModel(QObject):
     def configure(self, config: MLLMSchedulerConfig) -> None:
         self.pending = frozenset(self.scheduler.apply_config(config))
 
+    def unload_after(self, minutes: float | None) -> None:
+        self.idle_minutes = minutes
+
+    def reload(self) -> None:
+        self.pending = frozenset()
+        self.changed.emit()
+
     def takes_now(self, name: str) -> bool:
         return name in self.scheduler.live_fields
 

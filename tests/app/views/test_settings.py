@@ -128,6 +128,10 @@ def test_what_takes_effect_later_says_so(desk) -> None:
     assert desk.dialog._later.text() == "These take effect when a model is loaded again: Answers at once."
     desk.qtbot.mouseClick(row.reset, Qt.MouseButton.LeftButton)
     assert not desk.dialog._later.isVisible()
+    desk.type(row, "4")
+    desk.qtbot.mouseClick(desk.dialog._again, Qt.MouseButton.LeftButton)
+    assert (desk.dialog._later.isVisible(), desk.dialog._again.isVisible()) == (False, False)
+    assert row.chip.accessibleName() == "Takes effect: next load"
 
 
 def test_switches_and_segments_choose(desk) -> None:
