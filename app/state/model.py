@@ -93,6 +93,12 @@ class Model(QObject):
         return "image" in self.takes
 
     @property
+    def memory_limit(self) -> int | None:
+        """Bytes that the person allows model and chats; None: as many as the machine has."""
+        limit = self._config.memory_limit_gb
+        return None if limit is None else int(limit * 1e9)
+
+    @property
     def can_fall_back(self) -> bool:
         """Whether the embedded model could be loaded in place of one that failed."""
         return self.status == "failed" and self.embedded is not None and self.path != self.embedded

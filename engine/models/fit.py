@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -15,6 +16,8 @@ _CACHE_STEP = 256
 """Tokens by which MLX's attention caches grow."""
 _TIGHT = 0.8
 """Part of the budget above which pictures and second chats have little room left."""
+_MAC_SHARE = 2 / 3
+"""Part of the memory that Metal recommends to use on a small Mac; larger ones may use more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +71,21 @@ def estimate(
     tokens = min(context or LONG_CHAT_TOKENS, LONG_CHAT_TOKENS)
     chat = cache_cost(config, 4 if as_float32 else 2).bytes(tokens)
     return Fit(weights, chat, machine.budget(limit), tokens)
+
+
+def this_machine(backend: str | None, limit: int | None) -> tuple[Machine, bool]:
+    """Memory of this machine, and whether models run in 32 bits here.
+
+    Args:
+        backend: MLX's, once it is known; before that the platform's usual one.
+        limit: bytes that it recommends, once they are known; before that what macOS usually grants the GPU.
+    """
+    import psutil
+
+    mac = sys.platform == "darwin"
+    memory = psutil.virtual_memory()
+    usual = memory.total * (_MAC_SHARE if mac else 1)
+    return Machine(int(limit or usual), int(memory.available)), (backend or ("metal" if mac else "cpu")) == "cpu"
 
 
 def cache_cost(config: Mapping[str, Any], item_bytes: int) -> CacheCost:

@@ -91,10 +91,13 @@ def examine(folder: Path) -> LocalModel:
     return replace(found, problem=_incomplete(found.name, found.missing)) if found.missing else found
 
 
-def find_models(cache: Path, folders: Iterable[Path]) -> list[LocalModel]:
+def find_models(cache: Path | None, folders: Iterable[Path]) -> list[LocalModel]:
     """All models of the Hugging Face cache and the chosen folders, each folder once; others' folders are skipped."""
     found: dict[Path, LocalModel] = {}
-    for folder in [*_snapshots(cache), *(inner for chosen in folders for inner in _model_folders(chosen))]:
+    for folder in [
+        *(_snapshots(cache) if cache else ()),
+        *(inner for chosen in folders for inner in _model_folders(chosen)),
+    ]:
         real = folder.resolve()
         if real not in found:
             found[real] = examine(folder)
