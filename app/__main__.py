@@ -25,6 +25,7 @@ from app import settings as settings_file
 from app.state.activity import Activity
 from app.state.library import Library
 from app.state.model import Model
+from app.state.models import Keeping, Models
 from app.state.preferences import Preferences
 from app.state.tasks import Tasks
 from app.state.vitals import Vitals
@@ -44,7 +45,7 @@ class Options:
     """The command line."""
 
     profile: Path | None
-    model: Path
+    model: Path | None
     files: tuple[Path, ...]
     selftest: Literal["text", "json"] | None = None
 
@@ -73,7 +74,7 @@ def parse(arguments: Sequence[str] | None) -> Options:
     parser = argparse.ArgumentParser(prog="braid", description="Chat about pictures with a model on your own machine.")
     parser.add_argument("files", nargs="*", type=Path, help="pictures to attach to the current chat")
     parser.add_argument("--profile", type=Path, metavar="DIR", help="keep chats, settings and logs in this folder")
-    parser.add_argument("--model", type=Path, metavar="PATH", default=POCKET, help="folder of the model to load")
+    parser.add_argument("--model", type=Path, metavar="PATH", help="folder of the model to start with")
     parser.add_argument("--version", action="version", version=f"Braid {__version__}")
     parser.add_argument("--selftest", action="store_true", help="prove that this copy works on this machine, then end")
     parser.add_argument("--json", action="store_true", help="tell what the self-test found as JSON")
@@ -82,7 +83,8 @@ def parse(arguments: Sequence[str] | None) -> Options:
         parser.error("--json belongs to --selftest")
     selftest: Literal["text", "json"] | None = ("json" if options.json else "text") if options.selftest else None
     profile = None if options.profile is None else options.profile.resolve()
-    return Options(profile, options.model.resolve(), tuple(path.absolute() for path in options.files), selftest)
+    model = None if options.model is None else options.model.resolve()
+    return Options(profile, model, tuple(path.absolute() for path in options.files), selftest)
 
 
 class Application(QApplication):
@@ -139,12 +141,16 @@ class Program:
     def __init__(self, app: Application, options: Options, places: Places) -> None:
         self._options = options
         self.settings, self._note = settings_file.load(places.settings)
-        self.model = Model(options.model, self.settings.engine)
+        chosen = Path(self.settings.model) if self.settings.model else POCKET
+        self.model = Model(options.model or chosen, self.settings.engine, embedded=POCKET)
         self.library = Library(places.data, self.model, lambda: self.settings.generation)
         self.vitals = Vitals(self.model, lambda: self.library.tabs)
         self.preferences = Preferences(self.settings, self.model, places.settings)
         self.preferences.failed.connect(self.library.tell)
-        self.window = Window(self.library, self.model, self.vitals, self.preferences)
+        self.preferences.changed.connect(self._take_choice)
+        self.model.unload_after(self.settings.unload_after_minutes)
+        self.models = Models(self.model, self._keeping())
+        self.window = Window(self.library, self.model, self.vitals, self.preferences, self.models)
         app.ending.connect(self.quit)
         self._app = app
         self._activity = Activity(self.library, mac.hold)
@@ -165,6 +171,7 @@ class Program:
             ending.push_async_callback(self.library.close)
             ending.push_async_callback(_close_engine)
             ending.push_async_callback(self.model.close)
+            ending.push_async_callback(self.models.close)
             ending.push_async_callback(self._loading.close)
             ending.callback(self._activity.end)
             ending.push_async_callback(self.library.end_answers)
@@ -189,6 +196,22 @@ class Program:
         await self.model.load()
         if self.model.status == "ready":
             _report("ready")
+
+    def _keeping(self) -> Keeping:
+        choose = self.preferences.choose
+        return Keeping(
+            lambda: self.settings.model_folders, lambda folders: choose("model_folders", folders), self._start_with
+        )
+
+    def _start_with(self, folder: str) -> None:
+        self.settings.model = folder
+        self.preferences.keep()
+
+    def _take_choice(self, key: str) -> None:
+        if key == "unload_after_minutes":
+            self.model.unload_after(self.settings.unload_after_minutes)
+        elif key == "model_folders":
+            self.models.refresh()
 
     def _attach(self, files: Sequence[Path]) -> None:
         if files:

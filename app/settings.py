@@ -55,6 +55,7 @@ class Settings(BaseModel):
         unload_after_minutes: give the model's memory back after so long without a question; None: never.
         model_folders: where models are looked for besides the usual places.
         presets: system prompts with sampling, by name.
+        model: folder of the model to start with; empty: the one that comes with Braid.
     """
 
     model_config = ConfigDict(validate_assignment=True, extra="forbid")
@@ -66,6 +67,7 @@ class Settings(BaseModel):
     unload_after_minutes: int | None = Field(default=None, ge=1, le=10_080)
     model_folders: tuple[str, ...] = ()
     presets: tuple[Preset, ...] = ()
+    model: str = ""
     generation: Generation = Generation()
     engine: MLLMSchedulerConfig = MLLMSchedulerConfig()
     geometry: str = ""

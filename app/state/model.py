@@ -225,9 +225,11 @@ class Model(QObject):
             if wish is self._wish:
                 raise
         except EngineError as error:
+            await self._release()
             self._conclude(wish, "failed", str(error))
         except Exception:  # noqa: BLE001 - whatever the model's files provoke, the window stays and says so
             _log.exception("Loading %s failed", path)
+            await self._release()
             self._conclude(wish, "failed", f"{self.name} could not be loaded. The log file says more.")
         else:
             self._conclude(wish, "ready", None)

@@ -104,6 +104,7 @@ class Sidebar(QWidget):
         self.new.setAccessibleName("New chat")
         self.chats = Chats(library, self)
         self._undo = UndoBar(self)
+        self.model = ModelChip(model, self)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 8, 0, 0)
         column.setSpacing(4)
@@ -112,7 +113,7 @@ class Sidebar(QWidget):
             row.setContentsMargins(8, 0, 8, 0)
             row.addWidget(part)
             column.addLayout(row)
-        for whole in (self.chats, self._undo, ModelChip(model, self)):
+        for whole in (self.chats, self._undo, self.model):
             column.addWidget(whole, 1 if whole is self.chats else 0)
         self._connect()
         self._recolour()

@@ -51,6 +51,8 @@ def _file(window: Window) -> None:
     _add(menu, "New chat", window.library.new_chat, "Ctrl+N", "Ctrl+T")
     _add(menu, "Add pictures …", window.pick, "Ctrl+O")
     menu.addSeparator()
+    _add(menu, "Models …", window.open_models, "Ctrl+Shift+M")
+    menu.addSeparator()
     _add(menu, "Close tab", window.close_tab, "Ctrl+W")
     chooses = _add(menu, "Settings …", window.open_settings, QKeySequence.StandardKey.Preferences, "Ctrl+,")
     chooses.setMenuRole(QAction.MenuRole.PreferencesRole)

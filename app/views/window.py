@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
     from app.state.library import Library
     from app.state.model import Model
+    from app.state.models import Models
     from app.state.preferences import Preferences
     from app.state.vitals import Vitals
     from app.views.chat import Chat
@@ -48,16 +49,19 @@ _NARROW_PX = 1040
 class Window(QMainWindow):
     """Braid's window; hiding it writes its shape into the settings."""
 
-    def __init__(self, library: Library, model: Model, vitals: Vitals, preferences: Preferences) -> None:
+    def __init__(
+        self, library: Library, model: Model, vitals: Vitals, preferences: Preferences, models: Models
+    ) -> None:
         super().__init__()
         settings = preferences.settings
         theme.resize(settings.font_scale)
         theme.apply(settings.appearance)
         self.library, self.preferences = library, preferences
         self.presets = Presets(preferences, self)
-        self._model, self._settings = model, settings
+        self._model, self._models, self._settings = model, models, settings
         self._dialog: QDialog | None = None
         self._chat_dialog: ChatSettings | None = None
+        self._picker: QDialog | None = None
         self.panel_actions: list[QAction] = []
         self.split_action: QAction
         self.look_actions: list[QAction] = []
@@ -108,6 +112,7 @@ class Window(QMainWindow):
         self.strip.row.pulled.connect(self._pull)
         self.strip.row.beside.connect(library.show_beside)
         self.preferences.changed.connect(self._take_choice)
+        self.sidebar.model.clicked.connect(self.open_models)
         self.strip.add.clicked.connect(library.new_chat)
         self.strip.row.configured.connect(self.open_chat_settings)
         for button, action in zip((self.strip.sidebar, self.strip.vitals), self.panel_actions, strict=True):
@@ -183,6 +188,16 @@ class Window(QMainWindow):
 
     def _forget_chat_settings(self) -> None:
         self._chat_dialog = None
+
+    def open_models(self) -> None:
+        """Show the models beside the window."""
+        if self._picker is None:
+            from app.views.model_picker import ModelPicker
+
+            self._picker = ModelPicker(self._models, self)
+        self._picker.show()
+        self._picker.raise_()
+        self._picker.activateWindow()
 
     def pick(self) -> None:
         """Let the person choose pictures for the current chat."""
@@ -339,8 +354,9 @@ class Window(QMainWindow):
 
     def hideEvent(self, event: QHideEvent) -> None:
         """Note the window's shape for the next start; however the app ends, its window is hidden first."""
-        if self._dialog is not None and not event.spontaneous():
-            self._dialog.close()
+        for dialog in (self._dialog, self._picker):
+            if dialog is not None and not event.spontaneous():
+                dialog.close()
         self._settings.geometry = bytes(self.saveGeometry().toBase64().data()).decode()
         self._settings.sidebar_visible = self.panel_actions[0].isChecked()
         self._settings.vitals_visible = self._folded or self.panel_actions[1].isChecked()

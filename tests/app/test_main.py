@@ -45,7 +45,7 @@ def processes():
 def test_the_command_line(tmp_path):
     options = parse(["--profile", str(tmp_path), "--model", str(tmp_path / "m"), "a.png", "b.png"])
     assert options == Options(tmp_path, tmp_path / "m", (Path("a.png").absolute(), Path("b.png").absolute()))
-    assert parse([]) == Options(None, POCKET, ())
+    assert parse([]) == Options(None, None, ())
 
 
 def test_the_embedded_model_is_found_from_anywhere():

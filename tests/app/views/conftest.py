@@ -13,7 +13,7 @@ from app.settings import Settings
 from app.state.preferences import Preferences
 from app.views.theme import theme
 from app.views.window import Window
-from tests.app.views.fakes import Chats, Figures, LoadedModel
+from tests.app.views.fakes import Chats, Figures, LoadedModel, Shelf
 
 
 class Stage:
@@ -23,7 +23,8 @@ class Stage:
         self.library, self.model, self.vitals = Chats(*titles), LoadedModel(), Figures()
         self.settings = Settings(appearance="light")
         self.preferences = Preferences(self.settings, self.model, None)  # type: ignore[arg-type]
-        self.window = Window(self.library, self.model, self.vitals, self.preferences)  # type: ignore[arg-type]
+        self.models = Shelf(self.model)
+        self.window = Window(self.library, self.model, self.vitals, self.preferences, self.models)  # type: ignore[arg-type]
         self.window.resize(1200, 800)
         self.window.show()
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
+from typing import Any
 
 from PIL import Image
 from PySide6.QtCore import QObject, Signal
@@ -314,8 +315,17 @@ class LoadedModel(QObject):
         self.name, self.status, self.progress, self.stage = "Pocket", "ready", 1.0, ""
         self.error: str | None = None
         self.takes_images = True
+        self.takes = frozenset({"image"})
+        self.path, self.embedded, self.can_fall_back = Path("/models/pocket"), Path("/models/pocket"), False
+        self.calls: list[str] = []
         self.scheduler = FakeScheduler()
         self.pending: frozenset[str] = frozenset()
+
+    def unload(self) -> None:
+        self.calls.append("unload")
+
+    def fall_back(self) -> None:
+        self.calls.append("fall back")
 
     def configure(self, config: MLLMSchedulerConfig) -> None:
         self.pending = frozenset(self.scheduler.apply_config(config))
@@ -348,3 +358,60 @@ class Figures(QObject):
 
     def clear(self, cache: str) -> None:
         self.cleared.append(cache)
+
+
+class Transfer(QObject):
+    """A download as far as a test wants it."""
+
+    changed = Signal()
+
+    def __init__(self, repo: str, state: str = "running", done: int = 0, total: int = 0) -> None:
+        super().__init__()
+        self.repo, self.state, self.done, self.total = repo, state, done, total
+        self.stage, self.rate, self.error = "Downloading", None, None
+        self.calls: list[str] = []
+
+    @property
+    def remaining_s(self) -> float | None:
+        return (self.total - self.done) / self.rate if self.rate else None
+
+    def pause(self) -> None:
+        self.calls.append("pause")
+
+    def resume(self) -> None:
+        self.calls.append("resume")
+
+
+class Shelf(QObject):
+    """The models that a test puts there."""
+
+    changed = Signal()
+    notice = Signal(str)
+
+    def __init__(self, model: LoadedModel) -> None:
+        super().__init__()
+        self.model = model
+        self.entries: tuple[Any, ...] = ()
+        self.downloads: tuple[Transfer, ...] = ()
+        self.scanning = False
+        self.refused: str | None = None
+        self.calls: list[tuple[object, ...]] = []
+
+    def refresh(self) -> None:
+        self.calls.append(("refresh",))
+
+    def choose(self, folder: Path) -> None:
+        self.calls.append(("choose", folder))
+
+    def add_folder(self, folder: Path) -> None:
+        self.calls.append(("add", folder))
+
+    def trash(self, folder: Path) -> None:
+        self.calls.append(("trash", folder))
+
+    def download(self, text: str) -> str | None:
+        self.calls.append(("download", text))
+        return self.refused
+
+    def cancel(self, repo: str) -> None:
+        self.calls.append(("cancel", repo))

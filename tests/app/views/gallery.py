@@ -23,7 +23,7 @@ from app.state.turn import AnswerFacts, Turn
 from app.state.vitals import CacheFigures, MtpFigures, Sample, StreamFigures
 from app.views.window import Window
 from engine.request import Phase
-from tests.app.views.fakes import Chat, Chats, Figures, LoadedModel, attachment
+from tests.app.views.fakes import Chat, Chats, Figures, LoadedModel, Shelf, attachment
 
 TABLE = """The door seal is torn at the **lower left corner**, 4 cm above the hinge. Steam has marked the glass.
 
@@ -141,7 +141,8 @@ class Tour:
         self.folder, self.name = folder, f"{appearance}-{size[0]}x{size[1]}"
         self.library, self.model, self.vitals = scene()
         self.preferences = Preferences(Settings(appearance=appearance), self.model, None)  # type: ignore[arg-type]
-        self.window = Window(self.library, self.model, self.vitals, self.preferences)  # type: ignore[arg-type]
+        self.models = Shelf(self.model)
+        self.window = Window(self.library, self.model, self.vitals, self.preferences, self.models)  # type: ignore[arg-type]
         self.window.resize(*size)
         self.window.show()
         self.settle()

@@ -74,7 +74,8 @@ def test_headings_cannot_be_chosen(made, qtbot) -> None:
         ("loading", "Model Pocket: Loading weights 63 %"),
         ("failed", "Model Pocket: The folder holds no weights."),
         ("absent", "Model Pocket: No model to answer"),
-        ("ready", "Model Pocket: Ready · sees pictures"),
+        ("ready", "Model Pocket: Ready · takes pictures"),
+        ("unloaded", "Model Pocket: Unloaded until the next question"),
     ],
 )
 def test_the_chip_says_how_the_model_is(made, status: str, told: str) -> None:

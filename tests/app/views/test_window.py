@@ -220,7 +220,7 @@ def test_shape_and_panels_are_written_into_the_settings_on_closing(stage) -> Non
     assert not made.settings.sidebar_visible
     assert made.settings.vitals_visible
     restored = Settings.model_validate(made.settings.model_dump())
-    again = Window(made.library, made.model, made.vitals, Preferences(restored, made.model, None))
+    again = Window(made.library, made.model, made.vitals, Preferences(restored, made.model, None), made.models)
     assert again.size().width() == 760
     again.deleteLater()
 
@@ -315,10 +315,10 @@ app = QApplication([])
 from app.settings import Settings
 from app.state.preferences import Preferences
 from app.views.window import Window
-from tests.app.views.fakes import Chats, Figures, LoadedModel
+from tests.app.views.fakes import Chats, Figures, LoadedModel, Shelf
 before = set(sys.modules)
 model = LoadedModel()
-window = Window(Chats("Kitchen"), model, Figures(), Preferences(Settings(), model, None))
+window = Window(Chats("Kitchen"), model, Figures(), Preferences(Settings(), model, None), Shelf(model))
 window.show()
 window.grab()
 late = ("markdown_it", "pygments", "qtawesome", "mlx", "numpy")
