@@ -105,7 +105,7 @@ class ModelPicker(QDialog):
         return head
 
     def _foot(self) -> QHBoxLayout:
-        self.field.setPlaceholderText("Id of a model on Hugging Face (owner/name), or the address of its page")
+        self.field.setPlaceholderText("owner/name on Hugging Face, or its address")
         self.field.setAccessibleName("Model to download: its id or the address of its page")
         self.field.setClearButtonEnabled(True)
         self.fetch.setAccessibleName("Download the model")

@@ -73,7 +73,7 @@ class ModelRow(QWidget):
         self.entry, self._model = entry, model
         self._name = QLabel(entry.name, self)
         set_font(self._name, strong=True)
-        self._name.setMinimumWidth(_NAME_PX)
+        self._name.setMinimumWidth(min(_NAME_PX, self._name.sizeHint().width()))
         self._name.setToolTip(str(entry.model.folder))
         self._said = QLabel(self)
         self._said.setTextFormat(Qt.TextFormat.RichText)

@@ -45,6 +45,8 @@ async def drive(braid):
     await until(lambda: models.entries and not models.scanning)
     listed = [(entry.name, entry.fit.verdict) for entry in models.entries]
 
+    braid.preferences.choose("unload_after_minutes", 1)
+    limit = model._idle._limit_s
     model.unload_after(0.2 / 60)
     await until(lambda: model.status == "unloaded" and model._work is None)
     rest = device.home().memory()
@@ -59,7 +61,7 @@ async def drive(braid):
     model.fall_back()
     await until(lambda: model.status == "ready")
     return {
-        "taken": taken, "one": one, "most": max(most), "after": after, "listed": listed, "again": again,
+        "taken": taken, "one": one, "most": max(most), "after": after, "listed": listed, "limit": limit, "again": again,
         "rest": [rest["active"], rest["cache"]], "failed": failed, "offered": offered, "last": model.name,
         "start with": braid.settings.model,
     }
@@ -104,6 +106,7 @@ def test_what_it_takes_is_known_and_the_list_shows_both(result):
 
 
 def test_idling_gives_the_memory_back_and_the_next_question_loads_it_again(result):
+    assert result["limit"] == 60  # seconds, from the settings
     assert max(result["rest"]) < 100_000
     text, state, _ = result["again"]
     assert (bool(text), state) == (True, "done")
