@@ -19,9 +19,8 @@ from engine.logprobs import Logprobs
 from engine.memory import Demand
 from engine.models.port import Chunk, Encoding, Features, Port
 from engine.mtp import Draft, Head, Round, agreed, states, until_stop
-from engine.prefix_cache import PrefixCache
+from engine.prefix_cache import Prefix, PrefixCache
 from engine.prefix_key import Key, extended
-from engine.prefix_tree import Match
 from engine.prompt import MediaItem, PreparedPrompt
 from engine.request import MLLMRequest
 from engine.sampling import RowSampler, sample, sample_run
@@ -116,14 +115,14 @@ class Prefill:
     step the tokens already emitted are fed again as part of the prompt.
     """
 
-    def __init__(self, port: Port, row: Row, prefixes: PrefixCache, match: Match | None = None) -> None:
+    def __init__(self, port: Port, row: Row, prefixes: PrefixCache, prefix: Prefix | None = None) -> None:
         self.row = row
-        self.match = match
+        self.prefix = prefix
         self._port, self._prefixes = port, prefixes
         self._ids = (*row.prompt.ids, *row.request.output_tokens)
         self.target = len(self._ids) - 1
-        self.done = match.length if match else 0
-        self.cache: list[Any] = [] if match else port.make_cache()
+        self.done = prefix.length if prefix else 0
+        self.cache: list[Any] = [] if prefix else port.make_cache()
         self._points = self._worthwhile_points()
         self.encoding: Encoding | None = None
         self._features: dict[str, Features] = {}
@@ -136,7 +135,7 @@ class Prefill:
     @property
     def stretch(self) -> int:
         """Prompt tokens that may be fed in one piece: up to the next point at which the state is stored."""
-        if self.match is not None:
+        if self.prefix is not None:
             return 0
         return min((point for point in self._points if point > self.done), default=self.target) - self.done
 
@@ -174,12 +173,14 @@ class Prefill:
 
     def restore(self) -> None:
         """Unit: take over the stored prefix; if that fails, the whole prompt is computed."""
-        match, self.match = self.match, None
-        assert match is not None
+        prefix, self.prefix = self.prefix, None
+        assert prefix is not None
         try:
-            self.cache = self._prefixes.restore(match)
+            self.cache = self._prefixes.restore(prefix)
+            if prefix.tier == "ssd":
+                self._prefixes.store(self.row.key[: self.done], self.cache, row=0)
         except (RuntimeError, ValueError):
-            log.exception("A stored prefix of %d tokens could not be used", match.length)
+            log.exception("A stored prefix of %d tokens could not be used", prefix.length)
             self.cache, self.done = self._port.make_cache(), 0
             self.row.request.cached_tokens, self.row.request.cache_hit_type = 0, None
 

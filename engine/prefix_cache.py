@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, Literal
 
 import mlx.core as mx
 
+from engine.host_array import to_device
 from engine.models import layers
-from engine.models.layers import Arrays, Codec, State
+from engine.models.layers import Codec, State
 from engine.prefix_key import Key
-from engine.prefix_tree import RUN, Entry, Match, Node, PrefixTree
+from engine.prefix_tree import RUN, Entry, Node, PrefixTree
+from engine.spill import Spill
 
 log = logging.getLogger(__name__)
 
@@ -23,10 +25,20 @@ _LEAST = 16
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A run's keys and values as stored."""
+    """A run's keys and values as stored: on the device, or on the host when they come from disk."""
 
-    arrays: Arrays
+    arrays: Mapping[str, Any]
     codec: Codec
+
+
+@dataclass(frozen=True, slots=True)
+class Prefix:
+    """What a row goes on from: ``length`` positions in consecutive runs, and the state at their end."""
+
+    length: int
+    runs: Sequence[Run]
+    state: State | None
+    tier: Literal["memory", "ssd"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +48,7 @@ class Limits:
     Attributes:
         max_bytes: None bounds by entries only.
         max_entries: most conversations: branches of the tree.
-        codec: how new runs are packed; runs stored otherwise stay as they are.
+        codec: how runs are packed.
     """
 
     enabled: bool = False
@@ -59,6 +71,7 @@ class PrefixCache:
         self.limits = Limits()
         self.tree = PrefixTree(stateful=layers.has_state(make_cache()))
         self.hits = self.misses = self.evictions = self.tokens_saved = 0
+        self.spill: Spill | None = None
         self._active: dict[str, Node] = {}
 
     @property
@@ -66,32 +79,48 @@ class PrefixCache:
         """Whether a row can go on only from where the model's state was stored."""
         return self.tree.stateful
 
-    def lookup(self, request_id: str, key: Key) -> Match | None:
-        """The longest usable prefix; its runs stay until ``release``."""
+    def known(self, key: Key) -> int:
+        """Positions of the longest usable prefix."""
+        match = self.tree.find(key)
+        return match.length if match else 0
+
+    def lookup(self, request_id: str, key: Key, promoted: Prefix | None = None) -> Prefix | None:
+        """The longest usable prefix; its runs stay until ``release``.
+
+        Args:
+            request_id: of the request that goes on from it.
+            key: of its prompt.
+            promoted: what was read from disk for it, if that was more than memory knew.
+        """
         if not self.limits.enabled:
             return None
         match = self.tree.find(key)
+        if promoted is not None and (match is None or match.length < promoted.length):
+            self.misses += 1
+            return promoted
         if match is None or match.length < min(_LEAST, len(key)):
             self.misses += 1
             return None
         self.tree.touch(match.node, state=True)
         self._active[request_id] = match.node
-        return match
+        runs = [node.attention.data for node in match.node.path if node.attention is not None]
+        return Prefix(match.length, runs, match.node.state.data if match.node.state else None, "memory")
 
     def release(self, request_id: str) -> None:
         """The request has ended: what it went on from may go."""
         self._active.pop(request_id, None)
 
-    def restore(self, match: Match) -> list[Any]:
+    def restore(self, prefix: Prefix) -> list[Any]:
         """Unit: fresh scalar caches that hold the prefix; they share no buffer with what is stored."""
         cache = self._make_cache()
-        runs = [node.attention.data for node in match.node.path if node.attention is not None]
-        layers.put_attention(cache, [run.codec.unpack(run.arrays) for run in runs], match.length)
-        if match.node.state is not None:
-            layers.put_state(cache, match.node.state.data)
+        runs = [run.codec.unpack(to_device(run.arrays)) for run in prefix.runs]
+        layers.put_attention(cache, runs, prefix.length)
+        if prefix.state is not None:
+            layers.put_state(cache, State(to_device(prefix.state.arrays), prefix.state.meta))
         mx.eval([layer.state for layer in cache])
-        self.hits += 1
-        self.tokens_saved += match.length
+        if prefix.tier == "memory":
+            self.hits += 1
+            self.tokens_saved += prefix.length
         return cache
 
     def store(self, key: Key, cache: Sequence[Any], row: int) -> None:
@@ -149,10 +178,10 @@ class PrefixCache:
         return node
 
     def configure(self, limits: Limits) -> None:
-        """Take new limits; what no longer fits goes at once."""
-        self.limits = limits
-        if not limits.enabled:
+        """Take new limits; what no longer fits, or is packed in another way, goes at once."""
+        if not limits.enabled or limits.codec != self.limits.codec:
             self.clear()
+        self.limits = limits
         if not self._make_room(0, self._active_path()):
             self._make_room(0, set())
         self._bound_entries(self.tree.root)
@@ -201,13 +230,16 @@ class PrefixCache:
         if limit is None:
             return True
         if needed <= limit:
-            self._shrink(limit - needed, keep)
+            self._shrink(limit - needed, keep, self.spill if needed else None)
         return self.tree.nbytes + needed <= limit
 
-    def _shrink(self, size: int, keep: set[Node]) -> None:
+    def _shrink(self, size: int, keep: set[Node], spill: Spill | None = None) -> None:
+        """Let entries go until ``size`` bytes are left; with ``spill``, inside a unit, they are offered to the disk."""
         for node, entry in self.tree.oldest(keep):
             if self.tree.nbytes <= size:
                 return
+            if spill is not None:
+                spill.save(node)
             self.tree.drop(node, entry, keep)
             self.evictions += 1
 

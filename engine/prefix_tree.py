@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from typing import Any
 
 from engine.prefix_key import Key, common_length, prefix_key
@@ -16,15 +17,26 @@ from engine.prefix_key import Key, common_length, prefix_key
 RUN = 512
 
 
+def child_id(parent_id: str, run: Key) -> str:
+    """128 bits in hex that stand for a run and everything before it."""
+    return blake2b(parent_id.encode() + run.tobytes(), digest_size=16).hexdigest()
+
+
 @dataclass(slots=True, eq=False)
 class Entry:
     """Arrays of one kind that a node holds: its run's attention, or the state at its end.
 
     It does not know its node: arrays in a cycle of references would outlive what was dropped.
+
+    Attributes:
+        data: the arrays, or where they are.
+        nbytes: what it counts for.
+        offered: it was queued for the cold tier.
     """
 
     data: Any
     nbytes: int
+    offered: bool = False
 
 
 @dataclass(slots=True, eq=False)
@@ -35,6 +47,7 @@ class Node:
         run: its keys.
         start: position of the first one.
         attention: keys and values of the run.
+        id: stands for all keys up to its end; set when the node is attached.
         state: what the layers without positions held at its end, if that was stored and is still kept.
     """
 
@@ -43,6 +56,7 @@ class Node:
     parent: Node | None = None
     attention: Entry | None = None
     state: Entry | None = None
+    id: str = ""
     children: dict[bytes, list[Node]] = field(default_factory=dict)
 
     @property
@@ -123,6 +137,7 @@ class PrefixTree:
         parent = node.parent
         assert parent is not None
         self.leaves += parent is self.root or bool(parent.children)
+        node.id = child_id(parent.id, node.run)
         parent.children.setdefault(node.run[0].tobytes(), []).append(node)
         for entry in (node.attention, node.state):
             if entry is not None:
@@ -132,6 +147,25 @@ class PrefixTree:
         """Give a node the state at its end."""
         node.state = entry
         self._count(entry, node)
+
+    def remove_state(self, node: Node) -> None:
+        """Drop the state at a node's end."""
+        if node.state is not None:
+            self._uncount(node.state)
+            node.state = None
+
+    def remove(self, node: Node) -> list[Node]:
+        """Drop a node and all that follows it; returns them."""
+        gone = [node]
+        for one in gone:  # grows as it goes
+            gone += [child for siblings in one.children.values() for child in siblings]
+        for one in reversed(gone):
+            self._detach(one)
+        return gone
+
+    def entries(self) -> Iterator[tuple[Node, Entry]]:
+        """What is kept, least recently used first."""
+        return ((node, entry) for entry, node in list(self._entries.items()))
 
     def touch(self, node: Node, state: bool = False) -> None:
         """Mark the runs up to a node as used now, the first ones last; with ``state``, its state as well."""
@@ -156,8 +190,7 @@ class PrefixTree:
     def drop(self, node: Node, entry: Entry, keep: Collection[Node]) -> None:
         """Drop an entry that may go, and every run that is of no use without it."""
         if entry is node.state and node.children:
-            self._uncount(entry)
-            node.state = None
+            self.remove_state(node)
             return
         parent = self._detach(node)
         while parent.parent is not None and not (parent.children or parent in keep) and self._useless(parent):

@@ -27,10 +27,15 @@ Outcome = TypeVar("Outcome")
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """One piece of device work; ``subject`` is the prefill or group it belongs to, ``drafts`` what a round guesses."""
+    """One piece of device work.
+
+    Attributes:
+        subject: the prefill or group it belongs to; None for work that belongs to no request.
+        drafts: tokens that a round guesses.
+    """
 
     decision: Decision
-    subject: Prefill | DecodeGroup
+    subject: Prefill | DecodeGroup | None
     run: Callable[[], Any]
     drafts: int = 0
 
@@ -111,10 +116,10 @@ class Running:
 
     def admit(self, row: Row) -> None:
         """Give a row its caches, or the prefix that is known, and its place among the prefills."""
-        match = self._caches.prefix.lookup(row.request_id, row.key[:-1])
-        if match is not None:
-            row.request.cached_tokens, row.request.cache_hit_type = match.length, "memory"
-        self._queue(Prefill(self._port, row, self._caches.prefix, match))
+        prefix = self._caches.lookup(row.request_id, row.key[:-1])
+        if prefix is not None:
+            row.request.cached_tokens, row.request.cache_hit_type = prefix.length, prefix.tier
+        self._queue(Prefill(self._port, row, self._caches.prefix, prefix))
 
     @property
     def rows(self) -> list[Row]:
@@ -141,7 +146,7 @@ class Running:
 
     def remove(self, request_id: str) -> None:
         """Drop a request and its memory; only between units."""
-        self._caches.prefix.release(request_id)
+        self._caches.release(request_id)
         self._prefills.pop(request_id, None)
         self._joining = deque(prefill for prefill in self._joining if prefill.row.request_id != request_id)
         for group in self._groups:
@@ -181,7 +186,7 @@ class Running:
         prefill = self._prefills[decision.request_id]
         if decision.kind == "vision":
             return Unit(decision, prefill, lambda: prefill.encode(decision.budget_s))
-        if prefill.match is not None:
+        if prefill.prefix is not None:
             return Unit(decision, prefill, prefill.restore)
         head = self._head if self.count == 1 and self.speculation.reads_along(prefill.row.request) else None
         return Unit(decision, prefill, lambda: prefill.advance(decision.tokens, decision.size, head))
@@ -271,6 +276,8 @@ class Running:
             outcome: what its ``run`` returned, or the exception it raised.
             seconds: how long it took.
         """
+        if unit.subject is None:
+            return []
         if isinstance(unit.subject, DecodeGroup):
             if unit.decision.kind == "store":
                 self._groups.remove(unit.subject)
@@ -336,7 +343,7 @@ class Running:
         return failures
 
     def _queue(self, prefill: Prefill) -> None:
-        if prefill.remaining or prefill.match is not None:
+        if prefill.remaining or prefill.prefix is not None:
             self._prefills[prefill.row.request_id] = prefill
         else:
             self._joining.append(prefill)
@@ -357,5 +364,5 @@ def _planner(config: MLLMSchedulerConfig, costs: CostModel) -> Planner:
 
 def _state(prefill: Prefill) -> PrefillState:
     return PrefillState(
-        prefill.row.request_id, prefill.stretch, vision=prefill.match is None and prefill.next_picture() is not None
+        prefill.row.request_id, prefill.stretch, vision=prefill.prefix is None and prefill.next_picture() is not None
     )

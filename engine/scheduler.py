@@ -22,6 +22,7 @@ from engine.intake import Intake
 from engine.memory import Activations, Machine, Pricing, Verdict, judge, never_fits
 from engine.messages import MediaKind
 from engine.models.families import open_port
+from engine.planner import Decision
 from engine.request import (
     FinishReason,
     MLLMRequest,
@@ -63,6 +64,7 @@ _LIVE_FIELDS = frozenset({"unit_budget_ms", "prefill_step_size", "chunked_prefil
     "kv_cache_quantization",
     "kv_cache_quantization_bits",
     "kv_cache_quantization_group_size",
+    "ssd_cache_max_gb",
 }
 
 
@@ -85,7 +87,6 @@ class MLLMScheduler:
 
     def __init__(self, model: Any, processor: Any, config: MLLMSchedulerConfig | None = None) -> None:
         self.config = config or MLLMSchedulerConfig()
-        _refuse_missing(self.config)
         self.model, self.processor = model, processor
         self.model_config = model.config
         self._device = device.home()
@@ -103,7 +104,7 @@ class MLLMScheduler:
         self.total_completion_tokens = 0
         self.batch_stats = BatchStats()
         self.occupation = Occupation()
-        self.caches = Caches(self.config, self.port.make_cache, self._device.free_memory)
+        self.caches = Caches(self.config, self.port, self._device.free_memory, self._wake_up)
         self.batch = Running(self.port, self.config, self.batch_stats, self.caches)
         self.pricing: Pricing | None = None
         self.intake = Intake(self.port, self.config, self._notify)
@@ -254,6 +255,7 @@ class MLLMScheduler:
         unit = self._begin()
         if unit is None and self.waiting and not self.running:
             self.intake.wait()
+            self.caches.wait()
             unit = self._begin(keep_output=True)
         if unit is not None:
             self._end(unit, *_timed(lambda: self._device.run_here(unit.run)))
@@ -288,9 +290,18 @@ class MLLMScheduler:
                 self._task.cancel()
                 await asyncio.wait([self._task])
                 self._task = self._loop = None
+            await self._drain()
             self.reset()
             await self._device.run(_clear_cache)
             self.intake.close()
+
+    async def _drain(self) -> None:
+        """Bring to the disk what is not there yet, then end the disk's threads."""
+        while self.caches.unsaved:
+            await asyncio.to_thread(self.caches.flush)
+            if (unit := self._spill_unit()) is not None:
+                await self._device.run(unit.run)
+        await asyncio.to_thread(self.caches.close)
 
     async def _run(self) -> None:
         while True:
@@ -335,12 +346,16 @@ class MLLMScheduler:
                 if not row.gone:
                     self._take_token(row, token)
 
-    def _notify(self) -> None:
-        """Wake the loop, and end a decode unit that is out; from any thread."""
-        self.batch.interrupt()
+    def _wake_up(self) -> None:
+        """Let the loop look around at the next boundary; from any thread."""
         loop = self._loop
         if loop is not None and not loop.is_closed():
             loop.call_soon_threadsafe(self._wake.set)
+
+    def _notify(self) -> None:
+        """Wake the loop, and end a decode unit that is out; from any thread."""
+        self.batch.interrupt()
+        self._wake_up()
 
     # ---------------------------------------------------------------- streams
 
@@ -388,9 +403,14 @@ class MLLMScheduler:
             self._at_boundary.popleft()()
         self._collect_prepared()
         self._admit()
-        unit = self.batch.next_unit()
+        unit = self.batch.next_unit() or self._spill_unit()
         self._output.has_work = unit is not None
         return unit
+
+    def _spill_unit(self) -> Unit | None:
+        """While nothing else is to be done, what is idle goes to the disk."""
+        spill = self.caches.spill()
+        return None if spill is None else Unit(Decision("store"), None, spill)
 
     def _end(self, unit: Unit, outcome: Any, seconds: float) -> None:
         """Book a unit's outcome and hand out its tokens."""
@@ -438,6 +458,8 @@ class MLLMScheduler:
             row = self._ready[request.request_id]
             if not self.batch.room or not self._afford(row):
                 return
+            if self.caches.fetching(request.request_id, row.key[:-1]):
+                continue
             if request.status.finished:
                 continue
             self.waiting.remove(request)
@@ -635,6 +657,8 @@ class MLLMScheduler:
             self._do_at_boundary(self.caches.vision.clear)
         if prefix:
             self._do_at_boundary(self.caches.prefix.clear)
+        if ssd and self.caches.ssd is not None:
+            self.caches.ssd.clear()
         return {
             "vision_cache": vision and self.config.enable_vision_cache,
             "prefix_cache": prefix and self.config.enable_prefix_cache,
@@ -646,7 +670,6 @@ class MLLMScheduler:
         Returns:
             Names of changed fields that take effect only after a reload.
         """
-        _refuse_missing(config)
         names = [spec.name for spec in dataclasses.fields(config)]
         changed = {name for name in names if getattr(config, name) != getattr(self.config, name)}
         live = {name: getattr(config, name) for name in changed & _LIVE_FIELDS}
@@ -718,9 +741,3 @@ def _sentence(error: Exception) -> str:
             "There was not enough memory for this answer. Close other chats or use a smaller picture, then try again."
         )
     return f"The model failed on this message ({error}). Try again; the log has the details."
-
-
-def _refuse_missing(config: MLLMSchedulerConfig) -> None:
-    for name, on in (("ssd_cache_dir", config.ssd_cache_dir is not None),):
-        if on:
-            raise RequestRejected(f"{name} is not supported yet. Leave it off.")

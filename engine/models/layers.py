@@ -24,11 +24,11 @@ class State:
     """What the layers without positions hold at one length.
 
     Attributes:
-        arrays: by ``layer.part``.
+        arrays: by ``layer.part``; on the host when they come from disk.
         meta: per layer the plain values that belong to its arrays.
     """
 
-    arrays: Arrays
+    arrays: Mapping[str, Any]
     meta: dict[str, list[str]]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -435,22 +436,19 @@ def test_what_is_packed_comes_back_as_exactly_as_its_bits_allow(bits: int, error
     assert 0 < distance < error
 
 
-def test_runs_stored_plain_and_packed_go_together(make: Any) -> None:
+def test_changing_how_prefixes_are_packed_starts_anew(make: Any) -> None:
+    """What was rounded once must not come back after the switch is off again."""
     warm = Warm(make, tiny.dense())
-    chat = [SYSTEM]
-    warm.turn(chat, user("what is in the picture?", A))
     packed = MLLMSchedulerConfig(kv_cache_quantization=True, kv_cache_quantization_group_size=32)
-    lengths = []
-    for config in (packed, MLLMSchedulerConfig(), packed):
+    chat = [SYSTEM, user("what is in the picture?", A)]
+    for config, bits in ((MLLMSchedulerConfig(), 0), (packed, 8), (MLLMSchedulerConfig(), 0)):
         assert warm.scheduler.apply_config(config) == set()
-        chat.append(user("and?"))
-        request = ask(warm.scheduler, chat)
-        chat.append({"role": "assistant", "content": request.output_text})
-        lengths.append((request.cached_tokens, request.num_prompt_tokens + request.num_output_tokens - 1))
-    assert [cached for cached, _ in lengths[1:]] == [stored for _, stored in lengths[:-1]]
-    finish(warm.scheduler)
-    codecs = {entry.data.codec.bits for entry in warm.scheduler.caches.prefix.tree._entries}
-    assert codecs == {0, 8}
+        request = warm.ask(chat)
+        assert request.cached_tokens == 0
+        finish(warm.scheduler)
+        runs = [entry.data for entry in warm.scheduler.caches.prefix.tree._entries]
+        assert {run.codec.bits for run in runs} == {bits}
+    assert ask(warm.scheduler, chat).cached_tokens == request.num_prompt_tokens - 1
 
 
 # -------------------------------------------------------------------- layers
@@ -564,3 +562,58 @@ def test_the_embedded_model_answers_alike_from_eight_bits(make: Any, pocket: Any
         chat += [{"role": "assistant", "content": request.output_text}, {"role": "user", "content": question}]
     assert request.cached_tokens > 0
     assert packed.caches.prefix.tree.nbytes < plain.caches.prefix.tree.nbytes
+
+
+@pytest.mark.parametrize("lend_stream", [True, False])
+def test_chats_on_the_loop_go_on_from_their_replies(make: Any, run: Any, tiny_model: Any, lend_stream: bool) -> None:
+    """Decode steps that follow each other on the helper thread must not feed anything after a stop token."""
+    scheduler = make(tiny_model, lend_stream=lend_stream)
+    cold = make(tiny_model, enable_prefix_cache=False, enable_vision_cache=False)
+    cold.intake.history = scheduler.intake.history
+    stop = tuple(range(0, 200, 7))
+
+    async def talk(number: int) -> list[tuple[list[Message], list[int]]]:
+        chat, turns, stored = [SYSTEM], [], 0
+        for turn in range(3):
+            chat.append(user(f"{number}: and the {turn}. question?", *([A] if turn == number else [])))
+            output = await scheduler.generate(messages=chat, max_tokens=40, temperature=0.0, stop_token_ids=stop)
+            assert output.error is None
+            assert output.cached_tokens >= stored
+            stored = output.prompt_tokens - 1
+            turns.append((list(chat), list(output.output_token_ids)))
+            chat.append({"role": "assistant", "content": output.output_text})
+        return turns
+
+    async def work() -> list[tuple[list[Message], list[int]]]:
+        await scheduler.start()
+        together = await asyncio.gather(*(talk(number) for number in range(3)))
+        await scheduler.stop()
+        return [turn for turns in together for turn in turns]
+
+    turns = run(work())
+    assert any(len(tokens) < 40 for _, tokens in turns)
+    for chat, tokens in turns:
+        cold.add_request(messages=chat, max_tokens=40, temperature=0.0, stop_token_ids=stop, request_id="cold")
+        finish(cold)
+        expected = cold.remove_finished_request("cold")
+        assert expected is not None
+        assert tokens == expected.output_tokens
+
+
+def test_a_reply_that_ended_by_itself_is_gone_on_from_as_a_whole(make: Any, run: Any, pocket: Any) -> None:
+    scheduler = make(pocket)
+    chat: list[Message] = []
+
+    async def work() -> None:
+        await scheduler.start()
+        stored = 0
+        for question in ("Hello.", "What is the capital of France?", "Thank you."):
+            chat.append(user(question))
+            output = await scheduler.generate(messages=chat, max_tokens=60, temperature=0.0)
+            assert output.finish_reason == "stop"
+            assert output.cached_tokens == stored
+            stored = output.prompt_tokens + output.completion_tokens
+            chat.append({"role": "assistant", "content": output.output_text})
+        await scheduler.stop()
+
+    run(work())
