@@ -94,7 +94,7 @@ def test_the_logits_after_a_chunked_prefill_are_those_of_one_shot(prompt, sizes,
             assert encoding.advance(60.0)
             prefill.supply(item, encoding.features)
         while prefill.remaining:
-            prefill.advance(min(chunk, prefill.remaining))
+            prefill.advance(min(chunk, prefill.remaining), chunk)
         delta = mx.array([[prefill.row.prompt.rope_delta]])
         return np.array(port.decode(mx.array([prefill.last_token]), prefill.cache, delta)[0])
 
