@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[2]
 POCKET = ROOT / "resources" / "pocket"
 T = TypeVar("T")
-Run = Callable[[Coroutine[Any, Any, T]], T]
+Run = Callable[..., Any]
 Make = Callable[..., "MLLMScheduler"]
 _TIMEOUT_S = 100.0
 _PUMP = "braid-pump"
@@ -59,18 +59,18 @@ def make() -> Iterator[Make]:
 
 
 @pytest.fixture
-def run() -> Iterator[Run[Any]]:
-    """Run a coroutine on a plain asyncio loop, within a time limit; tasks that outlive it fail the test."""
+def run() -> Iterator[Run]:
+    """``run(coroutine, seconds=…)`` on a plain asyncio loop, within a limit; tasks that outlive it fail the test."""
     left: set[asyncio.Task[Any]] = set()
 
-    async def limited(work: Coroutine[Any, Any, T]) -> T:
+    async def limited(work: Coroutine[Any, Any, T], seconds: float) -> T:
         try:
-            return await asyncio.wait_for(work, _TIMEOUT_S)
+            return await asyncio.wait_for(work, seconds)
         finally:
             left.update(asyncio.all_tasks() - {asyncio.current_task()})
 
     with asyncio.Runner() as runner:
-        yield lambda work: runner.run(limited(work))
+        yield lambda work, seconds=_TIMEOUT_S: runner.run(limited(work, seconds))
         assert not [task.get_name() for task in left]
 
 

@@ -79,7 +79,7 @@ def assert_canon(scheduler: MLLMScheduler, run: Callable[..., Any], chosen: list
         await scheduler.stop()
         return found
 
-    got = {(prompt.name, prompt.question): text for prompt, text in zip(chosen, run(work()), strict=True)}
+    got = {(prompt.name, prompt.question): text for prompt, text in zip(chosen, run(work(), 800.0), strict=True)}
     assert got == {(prompt.name, prompt.question): prompt.expected for prompt in chosen}
 
 
