@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator, Iterator
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import Qt
-from PySide6.QtGui import QPainter, QPaintEvent, QShowEvent
+from PySide6.QtCore import Qt, QTimer
+from PySide6.QtGui import QHideEvent, QPainter, QPaintEvent, QShowEvent
 from PySide6.QtWidgets import (
     QDialog,
     QFileDialog,
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from app.state.models import Entry, Models
 
 _SIZE, _LEAST = (720, 600), (560, 400)
+_ROWS_AT_ONCE = 2
 
 
 class Notice(QWidget):
@@ -66,7 +68,8 @@ class ModelPicker(QDialog):
         self.setWindowTitle("Models")
         self.setModal(False)
         self.rows: list[ModelRow | DownloadRow] = []
-        self._shown: tuple[object, ...] = ()
+        self._shown: tuple[object, ...] | None = None
+        self._coming: Generator[None] | None = None
         self.failure, self.notice = Notice("error", self), Notice("warning", self)
         self.folder = QPushButton("Add folder …", self)
         self.folder.setAccessibleName("Look for models in another folder")
@@ -135,6 +138,13 @@ class ModelPicker(QDialog):
         self._explain()
         self.field.setFocus()
 
+    def hideEvent(self, event: QHideEvent) -> None:
+        """Stop making rows; the next opening starts again."""
+        super().hideEvent(event)
+        if self._coming is not None:
+            self._give_up()
+            self._shown = None
+
     def paintEvent(self, event: QPaintEvent) -> None:
         """A hairline below the list, which scrolls."""
         below = self.area.geometry().bottom() + 1
@@ -167,23 +177,60 @@ class ModelPicker(QDialog):
         self._shown = (*entries, *downloads, bool(entries))
         coming = {download.repo for download in downloads}
         listed = [entry for entry in entries if not (entry.model.resumable and entry.model.repo in coming)]
+        self._give_up()
+        self._coming = self._build([*downloads], listed)
+        self._grow(self._coming)
+
+    def _give_up(self) -> None:
+        """Forget a list that is half made."""
+        if self._coming is not None:
+            self._coming.close()
+            self._coming = None
+
+    def _grow(self, coming: Generator[None]) -> None:
+        """Make two rows in each turn of the loop, as one costs milliseconds; a newer list takes over."""
+        if coming is not self._coming:
+            return
+        for _ in range(_ROWS_AT_ONCE):
+            next(coming, None)
+        if self._coming is not None:
+            QTimer.singleShot(0, self, partial(self._grow, coming))
+
+    def _build(self, downloads: list[Download], entries: list[Entry]) -> Generator[None]:
+        """Make a list, row by row, and show it when it is whole."""
         inside = QWidget(self)
-        column = QVBoxLayout(inside)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        self.rows = [*(self._download_row(each, inside) for each in downloads)]
-        self.rows += [self._model_row(entry, inside) for entry in listed if entry.usable]
-        useless = [self._model_row(entry, inside) for entry in listed if not entry.usable]
-        for row in self.rows:
-            column.addWidget(row)
+        try:
+            column = QVBoxLayout(inside)
+            column.setContentsMargins(0, 0, 0, 0)
+            column.setSpacing(0)
+            rows: list[ModelRow | DownloadRow] = []
+            for row in self._make(downloads, entries, inside):
+                column.addWidget(row)
+                if not isinstance(row, QLabel):
+                    rows.append(row)
+                yield
+            column.addStretch(1)
+        except GeneratorExit:
+            inside.deleteLater()
+            raise
+        self._coming = None
+        self._show(inside, rows)
+
+    def _make(
+        self, downloads: list[Download], entries: list[Entry], parent: QWidget
+    ) -> Iterator[ModelRow | DownloadRow | QLabel]:
+        """What the list holds, from top to bottom."""
+        yield from (self._download_row(download, parent) for download in downloads)
+        yield from (self._model_row(entry, parent) for entry in entries if entry.usable)
+        useless = [entry for entry in entries if not entry.usable]
         if useless:
-            column.addWidget(_heading("Not ready to use", inside))
-        for other in useless:
-            column.addWidget(other)
-        self.rows += useless
+            yield _heading("Not ready to use", parent)
+        yield from (self._model_row(entry, parent) for entry in useless)
         if not entries:
-            column.addWidget(_heading("Looking for models …", inside))
-        column.addStretch(1)
+            yield _heading("Looking for models …", parent)
+
+    def _show(self, inside: QWidget, rows: list[ModelRow | DownloadRow]) -> None:
+        self.rows = rows
         place = self.area.verticalScrollBar().value()
         self.area.setWidget(inside)
         inside.setAutoFillBackground(False)
