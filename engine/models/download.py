@@ -7,7 +7,6 @@ the next run goes on from there.
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import json
 import os
@@ -24,6 +23,7 @@ from typing import Any, TypeVar
 
 from engine.errors import EngineError
 from engine.models.catalog import FAMILIES
+from engine.models.hub_failures import sentence, transient
 from engine.models.local import repository_folder
 
 T = TypeVar("T")
@@ -43,7 +43,6 @@ _TIMEOUT_S = 15.0
 _REPORT_S = 0.25
 _BLOCK = 1 << 20
 _DISK_RESERVE = 500_000_000
-_TRANSIENT = (408, 429, 500, 502, 503, 504)
 
 
 class DownloadFailed(EngineError):
@@ -136,9 +135,10 @@ class Download:
         except DownloadFailed:
             raise
         except Exception as error:
-            if (sentence := self._sentence(error)) is None:
+            said = sentence(error, self._repo, self._cache, begun=self._done > 0)
+            if said is None:
                 raise
-            raise DownloadFailed(sentence) from error
+            raise DownloadFailed(said) from error
 
     def _run(self) -> Path:
         files = self._list()
@@ -279,7 +279,7 @@ class Download:
                 self._stream(file, part, have, before)
             except Exception as error:
                 failures = 1 if _size(part) > have else failures + 1
-                if failures >= _TRIES or not _transient(error):
+                if failures >= _TRIES or not transient(error):
                     raise
                 time.sleep(self._pause_s * 2 ** (failures - 1))
 
@@ -303,7 +303,7 @@ class Download:
         if have < file.size:
             raise ConnectionResetError("the body was shorter than announced")
 
-    # ---------------------------------------------------------------- failures and progress
+    # ---------------------------------------------------------------- patience and progress
 
     def _patiently(self, call: Callable[[], T]) -> T:
         """Call, again after a pause while the failure looks temporary."""
@@ -311,7 +311,7 @@ class Download:
             try:
                 return call()
             except Exception as error:
-                if not _transient(error):
+                if not transient(error):
                     raise
                 time.sleep(self._pause_s * 2**attempt)
         return call()
@@ -321,67 +321,6 @@ class Download:
         if at_once or now - self._told >= _REPORT_S:
             self._told = now
             self._report(Progress(self._done, self._total, stage))
-
-    def _sentence(self, error: Exception) -> str | None:
-        """What a failure means to a person; None for one that nobody expects."""
-        from huggingface_hub.errors import GatedRepoError, HfHubHTTPError, RepositoryNotFoundError
-
-        for cause in _causes(error):
-            if isinstance(cause, GatedRepoError):
-                return (
-                    f"The owner of “{self._repo}” lets only some people have it. Open its page on the hub, accept the "
-                    "terms, log in with “hf auth login”, then try again."
-                )
-            if isinstance(cause, RepositoryNotFoundError):
-                return (
-                    f"There is no model “{self._repo}” on the hub. Check the name; "
-                    "for a private one, log in with “hf auth login” first."
-                )
-            if isinstance(cause, HfHubHTTPError) and (status := _status(cause)) is not None:
-                return _refusal(self._repo, status)
-            if isinstance(cause, OSError) and cause.errno in (errno.ENOSPC, errno.EDQUOT):
-                return "The disk is full. Make room, then resume; what was received stays."
-            if isinstance(cause, PermissionError):
-                return f"Braid may not write to {self._cache}. Change the folder's permissions, then try again."
-        if not _transient(error):
-            return None
-        if self._done:
-            return "The connection was lost. Resume to go on where it stopped."
-        return "The hub cannot be reached. Check the network connection, then try again."
-
-
-def _refusal(repo: str, status: int) -> str:
-    if status in (401, 403):
-        return f"The hub refuses “{repo}” with this login. Log in with “hf auth login”, then try again."
-    if status == 404:
-        return f"A file of “{repo}” is gone from the hub. Try again."
-    if status == 429:
-        return "The hub asks for a pause, as there were too many downloads. Try again in some minutes."
-    return f"The hub has a problem right now ({status}). Try again in some minutes; what was received stays."
-
-
-def _causes(error: BaseException | None) -> Iterable[BaseException]:
-    """An error and those behind it."""
-    while error is not None:
-        yield error
-        error = error.__cause__ or error.__context__
-
-
-def _status(error: BaseException) -> int | None:
-    """Status of the hub's answer, if there was one."""
-    return getattr(getattr(error, "response", None), "status_code", None)
-
-
-def _transient(error: BaseException) -> bool:
-    """Whether trying again may help: no connection, a lost one, or a hub in trouble."""
-    import httpx2  # what huggingface_hub talks through
-
-    for cause in _causes(error):
-        if (status := _status(cause)) is not None:
-            return status in _TRANSIENT
-        if isinstance(cause, (httpx2.TransportError, ConnectionError, TimeoutError)):
-            return True
-    return False
 
 
 def _part(blob: Path) -> Path:
