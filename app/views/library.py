@@ -22,7 +22,7 @@ from PySide6.QtWidgets import (
 from app.views.chat_list import Chats
 from app.views.icons import icon
 from app.views.model_chip import ModelChip
-from app.views.theme import theme
+from app.views.theme import scaled, theme
 
 if TYPE_CHECKING:
     from app.state.library import Library
@@ -90,8 +90,6 @@ class Sidebar(QWidget):
         super().__init__(parent)
         self.setObjectName("sidebar")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
-        self.setMinimumWidth(220)
-        self.setMaximumWidth(300)
         self._library = library
         self.search = SearchField(self)
         self.search.setAccessibleName("Search titles and messages")
@@ -162,5 +160,7 @@ class Sidebar(QWidget):
         self.chats.viewport().update()
 
     def _recolour(self) -> None:
+        self.setMinimumWidth(scaled(220))
+        self.setMaximumWidth(scaled(300))
         self._sign.setIcon(icon("search"))
         self.new.setIcon(icon("plus"))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from PySide6.QtGui import QFont
 
 from app.views import code
-from app.views.theme import SMALL_PX, TEXT_PX, Tokens, code_family, line_height
+from app.views.theme import SMALL_PX, TEXT_PX, Tokens, code_family, line_height, text_px
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
@@ -94,17 +94,17 @@ def style(tokens: Tokens, font: QFont) -> str:
         p, pre, ul, ol, blockquote {{ margin: 0 0 8px 0; }}
         ul ul, ul ol, ol ul, ol ol {{ margin: 0; }}
         li p {{ margin: 0 0 4px 0; }}
-        h1, h2, h3, h4, h5, h6 {{ font-size: {TEXT_PX}px; font-weight: 600; margin: 8px 0 8px 0; }}
-        h1 {{ font-size: 20px; }}
-        h2 {{ font-size: 17px; }}
+        h1, h2, h3, h4, h5, h6 {{ font-size: {text_px(TEXT_PX)}px; font-weight: 600; margin: 8px 0 8px 0; }}
+        h1 {{ font-size: {text_px(20)}px; }}
+        h2 {{ font-size: {text_px(17)}px; }}
         blockquote {{ margin-left: 16px; color: {tokens.muted}; }}
         a {{ color: {tokens.accent}; text-decoration: underline; }}
-        code {{ font-family: '{code_family()}'; font-size: {UI_CODE_PX}px; }}
-        pre {{ font-family: '{code_family()}'; font-size: {UI_CODE_PX}px; line-height: 130%;
+        code {{ font-family: '{code_family()}'; font-size: {text_px(UI_CODE_PX)}px; }}
+        pre {{ font-family: '{code_family()}'; font-size: {text_px(UI_CODE_PX)}px; line-height: 130%;
                white-space: pre-wrap; margin: 0; }}
         table.code {{ margin: {CODE_TOP_PX}px 0 {CODE_BOTTOM_PX}px 0; }}
         table.data {{ margin: 0 0 12px 0; }}
-        .bar {{ color: {tokens.muted}; font-size: {SMALL_PX + 1}px; line-height: 100%; }}
+        .bar {{ color: {tokens.muted}; font-size: {text_px(SMALL_PX + 1)}px; line-height: 100%; }}
         th {{ font-weight: 600; text-align: left; border-bottom: 1px solid {tokens.control_line}; }}
         td {{ border-bottom: 1px solid {tokens.line}; }}
         th, td {{ padding: 6px 16px 6px 0; }}

@@ -191,6 +191,11 @@ def scaled(px: float) -> int:
     return round(px * theme.scale)
 
 
+def text_px(px: float) -> int:
+    """A size of text in force now, px; never too small to be read."""
+    return max(LEAST_PX, scaled(px))
+
+
 def set_font(widget: QWidget, px: int = UI_PX, *, strong: bool = False) -> None:
     """Give a widget the system's font; it follows when the person changes the size of text."""
     widget.setProperty(_BASE_FONT, (px, strong))
@@ -200,7 +205,7 @@ def set_font(widget: QWidget, px: int = UI_PX, *, strong: bool = False) -> None:
 def ui_font(px: int = UI_PX, *, strong: bool = False) -> QFont:
     """The system's font at a size in pixels before scaling, with figures of one width; for widgets see `set_font`."""
     font = QFont(QApplication.font())
-    font.setPixelSize(max(LEAST_PX, scaled(px)))
+    font.setPixelSize(text_px(px))
     font.setWeight(QFont.Weight.DemiBold if strong else QFont.Weight.Normal)
     font.setFeature(QFont.Tag("tnum"), 1)
     return font

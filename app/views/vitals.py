@@ -11,12 +11,13 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QScrollArea, QVBoxLayout, QWi
 
 from app.views.charts import NONE, Figures, Gauge, Sparkline, Steady, section
 from app.views.numbers import figure, gigabytes, milliseconds, percent
-from app.views.theme import SMALL_PX, set_font
+from app.views.theme import SMALL_PX, scaled, set_font, theme
 from app.views.vitals_parts import CacheView, Streams, group
 
 if TYPE_CHECKING:
     from app.state.vitals import Cache, MtpFigures, Sample, Vitals
 
+_WIDTHS = (208, 264)
 _BACKENDS = {"metal": "Metal", "cpu": "CPU", "cuda": "CUDA"}
 _CACHES: tuple[tuple[Cache, str, str], ...] = (
     ("prefix", "Earlier turns", "chats"),
@@ -35,8 +36,8 @@ class VitalsPanel(QScrollArea):
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setAccessibleName("Vitals")
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        self.setMinimumWidth(200)
-        self.setMaximumWidth(260)
+        self.setObjectName("vitals")
+        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         inside = self._inside = QWidget(self)
         inside.setObjectName("vitals")
         inside.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
@@ -55,6 +56,8 @@ class VitalsPanel(QScrollArea):
         self._lay_out()
         self.setWidget(inside)
         vitals.sampled.connect(self._show)
+        theme.changed.connect(self._fit)
+        self._fit()
         for cache, view in self._caches.items():
             view.cleared.connect(partial(vitals.clear, cache))
 
@@ -97,8 +100,14 @@ class VitalsPanel(QScrollArea):
         self._kept.hide()
         self._ahead.hide()
 
+    def _fit(self) -> None:
+        """Be as wide as the size of text needs."""
+        least, most = _WIDTHS
+        self.setMinimumWidth(scaled(least))
+        self.setMaximumWidth(scaled(most))
+
     def sizeHint(self) -> QSize:
-        return QSize(232, 480)
+        return QSize(scaled(232), 480)
 
     def _show(self) -> None:
         sample = self._vitals.latest
