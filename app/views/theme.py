@@ -145,13 +145,7 @@ class Theme(QObject):
         if not isinstance(app, QApplication) or self._styled is None:
             return
         app.setFont(ui_font())
-        for widget in app.allWidgets():
-            base = widget.property(_BASE_FONT)
-            if base is not None:
-                widget.setFont(ui_font(base[0], strong=base[1]))
-            elif widget.isWindow():
-                # Under a style sheet the application's font reaches only windows to come.
-                widget.setFont(ui_font())
+        _hand_out_fonts(app)
         self.changed.emit()
 
     def _follow(self, scheme: Qt.ColorScheme) -> None:
@@ -168,6 +162,7 @@ class Theme(QObject):
         self.tokens = self._styled = tokens
         app.setPalette(palette(tokens))
         app.setStyleSheet(style_sheet(tokens))
+        _hand_out_fonts(app)
         self.changed.emit()
 
 
@@ -189,6 +184,23 @@ def color(name: str, alpha: float = 1.0) -> QColor:
 def scaled(px: float) -> int:
     """A length that grows and shrinks with the text, px."""
     return round(px * theme.scale)
+
+
+def _hand_out_fonts(app: QApplication) -> None:
+    """Give every widget its font: a change of the style sheet takes set fonts away and ends their inheritance."""
+    for window in app.topLevelWidgets():
+        _give_font(window, (UI_PX, False))
+
+
+def _give_font(widget: QWidget, inherited: tuple[int, bool]) -> None:
+    """Set the font of a widget that has not got it from its parent, then those of what is inside."""
+    base: tuple[int, bool] = widget.property(_BASE_FONT) or inherited
+    wanted, has = ui_font(base[0], strong=base[1]), widget.font()
+    if (has.pixelSize(), has.weight()) != (wanted.pixelSize(), wanted.weight()):
+        widget.setFont(wanted)
+    for child in widget.findChildren(QWidget, options=Qt.FindChildOption.FindDirectChildrenOnly):
+        if not child.isWindow():
+            _give_font(child, base)
 
 
 def text_px(px: float) -> int:

@@ -6,7 +6,7 @@ import re
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QColor, QFont, QFontInfo
-from PySide6.QtWidgets import QApplication, QLabel
+from PySide6.QtWidgets import QApplication, QLabel, QWidget
 
 from app.views.theme import DARK, LIGHT, RESOURCES, Tokens, set_font, style_sheet, theme
 
@@ -76,10 +76,11 @@ def test_the_system_is_followed_at_once_until_told_otherwise(qapp: QApplication,
 
 def test_all_text_follows_the_size_at_once_and_comes_back_exactly(qapp: QApplication, qtbot) -> None:
     theme.apply("light")
-    plain, small, large = QLabel("plain"), QLabel("small"), QLabel("large")
-    for label in (plain, small, large):
-        qtbot.addWidget(label)
-        label.show()
+    window = QWidget()
+    qtbot.addWidget(window)
+    plain, small, large = (QLabel(text, window) for text in ("plain", "small", "large"))
+    plain.setObjectName("muted")
+    window.show()
     set_font(small, 12)
     set_font(large, 28, strong=True)
 
@@ -90,6 +91,8 @@ def test_all_text_follows_the_size_at_once_and_comes_back_exactly(qapp: QApplica
     assert designed == [13, 12, 28]
     with qtbot.waitSignal(theme.changed):
         theme.resize(150)
+    assert sizes() == [20, 18, 42]
+    theme.apply("dark")
     assert sizes() == [20, 18, 42]
     theme.resize(80)
     assert sizes() == [11, 11, 22]  # nothing becomes smaller than can be read
