@@ -21,8 +21,6 @@ Drive = Callable[["Program"], Awaitable[None]]
 Start = Callable[[Path, Drive], None]
 """Runs the whole program with a folder as its profile while `Drive` uses it, then ends it."""
 
-_SETTINGS = {"generation": {"temperature": 0.0}}
-
 
 def main(start: Start, *, as_json: bool) -> int:
     """Run every check in a profile that is thrown away and return the exit status: 0 when all hold."""
@@ -31,7 +29,8 @@ def main(start: Start, *, as_json: bool) -> int:
     report = Report(sys.stdout, as_json=as_json)
     with tempfile.TemporaryDirectory(prefix="braid-selftest-") as folder:
         place = Path(folder)
-        (place / "settings.json").write_text(json.dumps(_SETTINGS), encoding="utf-8")
+        chosen = {"generation": {"temperature": 0.0}, "engine": {"ssd_cache_dir": str(place / "cold")}}
+        (place / "settings.json").write_text(json.dumps(chosen), encoding="utf-8")
         report.check("Program", partial(_start, start, place, report))
         report.check("Settings and library", partial(profile.check, place))
     return report.end()
@@ -52,6 +51,7 @@ async def _drive(report: Report, program: Program) -> None:
     scheduler = await program.model.answering()
     await report.run("Sound refused", partial(answers.check_sound_refused, scheduler))
     await report.run("Lent stream", partial(answers.check_lent_stream, scheduler))
+    await report.run("Cold cache", partial(answers.check_cold_cache, scheduler))
     if sys.platform == "darwin":
         await report.run("Metal", answers.check_metal)
     await report.run("Libraries", libraries.loaded)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from time import perf_counter
 from typing import Any
+from uuid import uuid4
 
 from app.selftest.media import TONE
 from app.selftest.report import Failed
@@ -71,6 +73,38 @@ async def _story(scheduler: Any, *, lend: bool) -> tuple[tuple[int, ...], float]
     if output.finish_reason != "length":
         raise Failed(f"The long answer ended early: {output.error or output.finish_reason}")
     return output.output_token_ids, perf_counter() - begun
+
+
+async def check_cold_cache(scheduler: Any) -> str:
+    """What an answer has computed goes to the disk, and is read back after memory has forgotten it.
+
+    Raises:
+        Failed: nothing was written or read, or the answer is another one.
+    """
+    first, _ = await _remembered(scheduler)
+    await scheduler.stop()  # writes what is left, and forgets
+    written = _megabytes(Path(scheduler.config.ssd_cache_dir))
+    await scheduler.start()
+    second, tier = await _remembered(scheduler)
+    if tier != "ssd":
+        raise Failed(f"Nothing of {written:.1f} MB on disk was read back.")
+    if first.output_token_ids != second.output_token_ids:
+        raise Failed("From the cache on disk came another answer.")
+    return f"{written:.1f} MB written, {second.cached_tokens} tokens read back"
+
+
+def _megabytes(folder: Path) -> float:
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) / 1e6
+
+
+async def _remembered(scheduler: Any) -> tuple[Any, str | None]:
+    """An answer, and where its prompt's beginning came from."""
+    name = uuid4().hex
+    messages = [{"role": "user", "content": "Say what a braid is made of, and how many strands it takes."}]
+    output = await scheduler.generate(messages=messages, max_tokens=8, temperature=0.0, request_id=name)
+    if output.finish_reason not in ("stop", "length"):
+        raise Failed(f"A question was not answered: {output.error or output.finish_reason}")
+    return output, scheduler.remove_finished_request(name).cache_hit_type
 
 
 async def check_metal() -> str:

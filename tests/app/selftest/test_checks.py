@@ -21,6 +21,7 @@ LONG = tuple(range(201))
 @dataclass(frozen=True)
 class Config:
     lend_stream: bool = True
+    ssd_cache_dir: str = ""
 
 
 class Engine:
@@ -28,11 +29,21 @@ class Engine:
 
     stop_tokens = frozenset({1})
 
-    def __init__(self, *outputs, lending=True):
-        self.outputs, self.lending, self.config, self.lent = list(outputs), lending, Config(), []
+    def __init__(self, *outputs, lending=True, reads=True, folder=""):
+        self.outputs, self.lending, self.config, self.lent = list(outputs), lending, Config(ssd_cache_dir=folder), []
+        self.reads, self.starts = reads, 0
 
     def apply_config(self, config):
         self.config = config
+
+    async def start(self):
+        self.starts += 1
+
+    async def stop(self):
+        (Path(self.config.ssd_cache_dir) / "piece").write_bytes(b"x" * 200_000)
+
+    def remove_finished_request(self, name):
+        return SimpleNamespace(cache_hit_type="ssd" if self.reads and self.starts else None)
 
     async def generate(self, **options):
         self.lent.append(self.config.lend_stream)
@@ -43,7 +54,7 @@ class Engine:
 
 
 def long(tokens=LONG, reason="length", error=None):
-    return SimpleNamespace(output_token_ids=tokens, finish_reason=reason, error=error)
+    return SimpleNamespace(output_token_ids=tokens, finish_reason=reason, error=error, cached_tokens=14)
 
 
 def lent(*outputs, **options):
@@ -70,6 +81,24 @@ def test_equal_tokens_pass_and_lending_is_on_again():
 def test_a_lent_stream_that_is_not_as_good_fails(outputs, options, sentence):
     with pytest.raises(Failed, match=sentence):
         lent(*outputs, **options)
+
+
+def test_what_is_read_back_from_disk_passes(tmp_path):
+    engine = Engine(long(), long(), folder=str(tmp_path))
+    assert asyncio.run(answers.check_cold_cache(engine)) == "0.2 MB written, 14 tokens read back"
+
+
+@pytest.mark.parametrize(
+    ("outputs", "options", "sentence"),
+    [
+        ((long(), long()), {"reads": False}, r"Nothing of 0\.2 MB on disk was read back"),
+        ((long(), long((1,))), {}, "another answer"),
+        ((long((), "error", "No room."),), {}, "not answered: No room."),
+    ],
+)
+def test_a_cold_cache_that_is_not_as_good_fails(outputs, options, sentence, tmp_path):
+    with pytest.raises(Failed, match=sentence):
+        asyncio.run(answers.check_cold_cache(Engine(*outputs, folder=str(tmp_path), **options)))
 
 
 REFUSAL = "This model cannot hear sound. Remove it, or choose a model that takes audio."

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -26,6 +27,7 @@ CHECKS = [
     "Dropped picture",
     "Sound refused",
     "Lent stream",
+    "Cold cache",
     "Libraries",
     "Program",
     "Settings and library",
@@ -55,6 +57,7 @@ def test_it_tells_what_it_found(told):
     assert found["Dropped picture"] == 'What does the text say? The text says "TAXI".'
     assert found["Sound refused"] == "This model cannot hear sound. Remove it, or choose a model that takes audio."
     assert found["Lent stream"].startswith("200 units lent")
+    assert re.fullmatch(r"\d\.\d MB written, [1-9]\d* tokens read back", found["Cold cache"])
     assert "libmlx." in found["Libraries"]
 
 
