@@ -9,7 +9,6 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from time import perf_counter
 
-from engine.batch import Row
 from engine.chat_shape import store_points
 from engine.config import MLLMSchedulerConfig
 from engine.detokenizer import Detokenizer
@@ -21,6 +20,7 @@ from engine.prefix_key import prefix_key
 from engine.prompt import PreparedPrompt, prepare_messages, prepare_prompt
 from engine.reader import Reader
 from engine.request import MLLMRequest, SamplingParams
+from engine.row import Row
 from engine.sampling import RowSampler, Rule
 from engine.structured import Grammars, SchemaRule
 from engine.thinking import ThinkingBudget, ThinkTokens, left_open

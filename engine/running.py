@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import mlx.core as mx
 
-from engine.batch import DecodeGroup, Prefill, Row
+from engine.batch import DecodeGroup
 from engine.caches import Caches
 from engine.config import MLLMSchedulerConfig
 from engine.grouping import mergeable, place
@@ -18,7 +18,9 @@ from engine.messages import NOUNS
 from engine.models.port import Port
 from engine.mtp import Head, Round
 from engine.planner import CostModel, Decision, Planner, PrefillState
+from engine.prefill import Prefill
 from engine.request import Phase
+from engine.row import Row
 from engine.speculation import Speculation
 from engine.stats import BatchStats
 

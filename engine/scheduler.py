@@ -13,7 +13,6 @@ from time import monotonic, perf_counter
 from typing import Any
 
 from engine import device, report
-from engine.batch import Prefill, Row
 from engine.caches import Caches
 from engine.config import MLLMSchedulerConfig
 from engine.errors import EngineError, OutOfMemory, RequestRejected
@@ -23,6 +22,7 @@ from engine.memory import Activations, Machine, Pricing, Verdict, judge, never_f
 from engine.messages import MediaKind
 from engine.models.families import open_port
 from engine.planner import Decision
+from engine.prefill import Prefill
 from engine.request import (
     FinishReason,
     MLLMRequest,
@@ -32,6 +32,7 @@ from engine.request import (
     RequestStatus,
     SamplingParams,
 )
+from engine.row import Row
 from engine.running import Failure, Pairs, Running, Token, Unit
 from engine.stats import BatchStats, Occupation
 from engine.streams import Queue, Streams

@@ -375,7 +375,7 @@ def test_a_prefix_that_cannot_be_restored_is_computed(
         raise RuntimeError("no memory")
 
     monkeypatch.setattr(layers, "put_attention", fail)
-    with caplog.at_level(logging.ERROR, "engine.batch"):
+    with caplog.at_level(logging.ERROR, "engine.prefill"):
         request = ask(warm.scheduler, chat)
     assert (request.output_tokens, request.cached_tokens) == (expected.output_tokens, 0)
     assert request.cache_hit_type is None

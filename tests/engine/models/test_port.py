@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from engine import ModelLoadError, device
-from engine.batch import Prefill
 from engine.models.families import open_port
 from engine.models.port import _stop_ids
+from engine.prefill import Prefill
 from engine.prefix_cache import PrefixCache
 from engine.prompt import prepare_prompt
 from tests.engine import tiny
