@@ -30,6 +30,8 @@ class Detokenizer:
 
     def __init__(self, tokenizer: Tokenizer, stop: Sequence[str] = ()) -> None:
         """Start a reply that ends before any of the `stop` strings; an empty one is a ValueError."""
+        # The tokenizer's own decode wraps this one in checks that take ten times as long.
+        self._backend = getattr(tokenizer, "backend_tokenizer", None)
         self._tokenizer = tokenizer
         self._stops = _StopStrings(stop)
         # Tokens shown last: decoders strip or keep a leading space by what comes before.
@@ -96,6 +98,9 @@ class Detokenizer:
         return not self._decode([token_id]) and bool(self._decode([token_id], skip_special_tokens=False))
 
     def _decode(self, tokens: list[int], *, skip_special_tokens: bool = True) -> str:
+        if self._backend is not None:
+            text: str = self._backend.decode(tokens, skip_special_tokens=skip_special_tokens)
+            return text
         return self._tokenizer.decode(
             tokens, skip_special_tokens=skip_special_tokens, clean_up_tokenization_spaces=False
         )

@@ -46,12 +46,16 @@ Pairs = list[tuple[Row, int]]
 """(row, token) of one decode step."""
 
 
+_HAND_OVER_S = 0.016
+"""Tokens of fast steps are handed over together: each time the loop wakes, it takes the interpreter from the pump."""
+
+
 @dataclass(frozen=True, slots=True)
 class Burst:
     """What a decode unit of plain steps brought.
 
     Attributes:
-        pairs: of the last step; earlier ones were handed over as they came.
+        pairs: of the last steps; earlier ones were handed over as they came.
         tokens: of all its steps.
     """
 
@@ -218,13 +222,17 @@ class Running:
 
         Steps follow each other without a way through the loop: on a GPU that way is a tenth of a step.
         """
-        until = perf_counter() + budget_s
+        now = handed = perf_counter()
+        until = now + budget_s
         pairs = self._counted(group, group.step())
         tokens = len(pairs)
-        while self.hand_over and group.rows and not self._interrupted and perf_counter() < until:
-            self.hand_over(pairs)
-            pairs = self._counted(group, group.step())
-            tokens += len(pairs)
+        while self.hand_over and group.rows and not self._interrupted and (now := perf_counter()) < until:
+            if now - handed >= _HAND_OVER_S or _has_first(pairs):
+                self.hand_over(pairs)
+                pairs, handed = [], now
+            newest = self._counted(group, group.step())
+            pairs += newest
+            tokens += len(newest)
         return Burst(pairs, tokens)
 
     def _counted(self, group: DecodeGroup, outcome: Outcome) -> Outcome:
@@ -354,6 +362,11 @@ class Running:
 def _forward(decision: Decision, seconds: float) -> tuple[int, float]:
     """(tokens, seconds) of one forward of a prefill unit."""
     return (1, seconds / decision.tokens) if decision.size == 1 else (decision.tokens, seconds)
+
+
+def _has_first(pairs: Pairs) -> bool:
+    """Whether somebody waits for the first token of an answer."""
+    return any(not row.request.output_tokens for row, _ in pairs)
 
 
 def _lengths(group: DecodeGroup) -> list[int]:

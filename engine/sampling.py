@@ -60,6 +60,11 @@ class RowSampler:
         """Whether the next token cannot be chosen before the last one is on the host."""
         return bool(self.params.logits_processors) or any(rule.waits for rule in self.rules)
 
+    @property
+    def remembers(self) -> bool:
+        """Whether the next choice depends on the tokens before it."""
+        return self._tokens is not None or self._counts is not None or bool(self.rules)
+
     def shape(self, logits: mx.array) -> mx.array:
         """Apply processors, then penalties, then rules, to this row's logits ``(1, vocab)``."""
         params = self.params
@@ -136,7 +141,10 @@ def sample(logits: mx.array, rows: Sequence[RowSampler]) -> mx.array:
         tokens = likeliest
         tokens[index] = _draw(logits[index], [rows[i] for i in random])
     for i, row in enumerate(rows):
-        row.took(tokens[i : i + 1])
+        if row.remembers:
+            row.took(tokens[i : i + 1])
+        else:
+            row.position += 1  # a slice per row and step, only to be thrown away, would cost more than sampling
     return tokens
 
 

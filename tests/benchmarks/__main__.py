@@ -17,7 +17,7 @@ from tests.benchmarks.table import Row, keep, show, spread
 
 def bench_limit(options: argparse.Namespace) -> None:
     """Decode speed as a part of what a bare loop reaches."""
-    found = asyncio.run(limit.measure(options.model, [1, 4, 8, 16], 64, 64, options.rounds))
+    found = asyncio.run(limit.measure(options.model, options.rows, 64, 64, options.rounds))
     show(f"Decode against its limit, {options.model}", [_limit_row(row) for row in found])
     keep(f"limit-{options.model}", found)
 
@@ -157,6 +157,7 @@ def main() -> None:
     parser.add_argument("names", nargs="*", choices=[[], *BENCHES], help="what to measure; nothing: everything")
     parser.add_argument("--model", default="pocket", choices=["pocket", "dense-2b", "hybrid-2b"])
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rows", type=int, nargs="*", default=[1, 4, 8, 16], help="rows of the limit")
     parser.add_argument("--tokens", type=int, default=128, help="answer tokens per chat")
     parser.add_argument("--engines", nargs="*", choices=peers.ENGINES, help="leave some out")
     options = parser.parse_args()

@@ -98,8 +98,10 @@ class MlxVlm:
 
     def __init__(self, model: Any, processor: Any, options: dict[str, Any]) -> None:
         from mlx_vlm.generate import BatchGenerator
+        from mlx_vlm.utils import StoppingCriteria
 
         self._model, self._processor = model, processor
+        processor.tokenizer.stopping_criteria = StoppingCriteria([], processor.tokenizer)
         processor.tokenizer.stopping_criteria.eos_token_ids = []
         self._generator = BatchGenerator(
             model.language_model,
