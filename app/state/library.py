@@ -17,10 +17,12 @@ from app.settings import Generation
 from app.state.attachment import Attachment
 from app.state.composer import Desk
 from app.state.conversation import Conversation, Room
+from app.state.exchange import Exchange
 from app.state.journal import Journal
 from app.state.model import Model
 from app.state.pulse import Pulse
 from app.state.search import Search
+from app.state.shelf import Entry, Shelf
 from app.state.tasks import Tasks
 from app.state.turn import Turn
 from app.storage import conversations as rows
@@ -37,17 +39,6 @@ _READERS = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
-    """One line of the list of chats; `updated` is Unix seconds."""
-
-    id: str
-    title: str
-    updated: float
-    pinned: bool = False
-    folder: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class _Opened:
     """A conversation as read from disk, thumbnails included."""
 
@@ -56,11 +47,10 @@ class _Opened:
     draft: tuple[Attachment, ...]
 
 
-class Library(QObject):
+class Library(Shelf):
     """All conversations and the open tabs.
 
     Signals:
-        entries_changed: the list of chats changed.
         tabs_changed: tabs were opened, closed or moved.
         current_changed: id of the tab that is shown now and has the keyboard.
         beside_changed: another tab, or none, is shown beside it.
@@ -68,7 +58,6 @@ class Library(QObject):
         deleted: title of the chat that was deleted and can be brought back.
     """
 
-    entries_changed = Signal()
     tabs_changed = Signal()
     current_changed = Signal(str)
     beside_changed = Signal()
@@ -79,17 +68,18 @@ class Library(QObject):
         self, folder: Path, model: Model, generation: Callable[[], Generation], parent: QObject | None = None
     ) -> None:
         """Show one fresh chat at once; `restore` brings back what `folder` holds."""
-        super().__init__(parent)
         self._database = Database(folder / "library.sqlite")
+        super().__init__(Journal(self._database), parent)
         self._media = MediaStore(folder / "media")
         self._pool = ThreadPoolExecutor(_READERS, thread_name_prefix="media")
         self._tasks = Tasks()
-        self._journal = Journal(self._database, self)
         self._journal.failed.connect(self.tell)
         desk = Desk(self._media, self._pool, self._journal, self._tasks)
         self._room = Room(model, desk, Pulse(model, self), generation)
         self.search = Search(self._look, self._tasks, self)
-        self._entries: dict[str, Entry] = {}
+        self.exchange = Exchange(self._database, self._journal, self._media, self._pool, self.place_of, self)
+        self.exchange.told.connect(self.tell)
+        self.exchange.arrived.connect(self.admit)
         self._trash: list[tuple[Entry, bool]] = []
         self._closing: dict[str, asyncio.Task[None]] = {}
         self._wanted: str | None = None
@@ -100,41 +90,13 @@ class Library(QObject):
 
     # --- the list of chats
 
-    @property
-    def entries(self) -> tuple[Entry, ...]:
-        """All chats that are not deleted, newest first."""
-        return tuple(sorted(self._entries.values(), key=lambda entry: entry.updated, reverse=True))
-
-    @property
-    def folders(self) -> tuple[str, ...]:
-        """Names of the folders that hold chats, in alphabetical order."""
-        names = {entry.folder for entry in self._entries.values() if entry.folder is not None}
-        return tuple(sorted(names, key=str.casefold))
-
     def rename(self, id: str, title: str) -> None:
         """Give a chat of the list another title; an empty one changes nothing."""
         title = title.strip()
         if (conversation := self._tab(id)) is not None and title:
             conversation.rename(title)
-        elif title and id in self._entries:
-            self._journal.write(partial(rows.set_title, conversation_id=id, title=title))
-            self._list(replace(self._entries[id], title=title))
-
-    def pin(self, id: str, on: bool) -> None:
-        """Keep a chat at the top of the list, or let it go back to its place."""
-        if id in self._entries:
-            self._place(replace(self._entries[id], pinned=on))
-
-    def file(self, id: str, folder: str | None) -> None:
-        """Put a chat into a folder, or take it out with None; a folder exists as long as it holds a chat."""
-        if id in self._entries:
-            self._place(replace(self._entries[id], folder=(folder or "").strip() or None))
-
-    def rename_folder(self, name: str, to: str | None) -> None:
-        """Move all chats of a folder into another one, new or known, or out of it with None."""
-        for entry in tuple(self._entries.values()):
-            if entry.folder == name:
-                self.file(entry.id, to)
+        elif title:
+            self.entitle(id, title)
 
     def delete(self, id: str) -> None:
         """Delete one chat, and close its tab; others are untouched."""
@@ -267,6 +229,7 @@ class Library(QObject):
 
     async def close(self) -> None:
         """Write what is left and close the files; the last call."""
+        await self.exchange.close()
         await self._tasks.close()
         await self._flush()
         await self._database.close()
@@ -320,15 +283,6 @@ class Library(QObject):
             return
         if known is None:
             self._keep_tabs()
-        self._list(entry)
-
-    def _list(self, entry: Entry) -> None:
-        self._entries[entry.id] = entry
-        self.entries_changed.emit()
-
-    def _place(self, entry: Entry) -> None:
-        place = partial(rows.set_place, conversation_id=entry.id, pinned=entry.pinned, folder=entry.folder)
-        self._journal.write(place)
         self._list(entry)
 
     def _close_tab(self, id: str) -> None:

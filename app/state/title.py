@@ -13,11 +13,14 @@ _CHARACTERS = 48
 def automatic_title(turns: Sequence[Turn]) -> str:
     """The first words of the first question, or the name of its first file."""
     first = next((turn for turn in turns if turn.role == "user"), None)
-    if first is None:
-        return NEW_TITLE
-    text = " ".join(first.text.split())
+    return NEW_TITLE if first is None else first_words(first.text, [item.name for item in first.attachments])
+
+
+def first_words(text: str, files: Sequence[str] = ()) -> str:
+    """The beginning of a question, or the name of its first file."""
+    text = " ".join(text.split())
     if not text:
-        return first.attachments[0].name if first.attachments else NEW_TITLE
+        return files[0] if files else NEW_TITLE
     if len(text) <= _CHARACTERS:
         return text
     head, space, _ = text[: _CHARACTERS + 1].rpartition(" ")

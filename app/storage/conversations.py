@@ -202,6 +202,11 @@ def purge_deleted(connection: sqlite3.Connection) -> None:
     connection.execute("DELETE FROM conversations WHERE deleted_at IS NOT NULL")
 
 
+def remove_conversation(connection: sqlite3.Connection, conversation_id: str) -> None:
+    """Remove a conversation with all its turns for good."""
+    connection.execute("DELETE FROM conversations WHERE id = ?", (conversation_id,))
+
+
 def remove_if_empty(connection: sqlite3.Connection, conversation_id: str) -> None:
     """Forget a conversation that holds neither a turn nor a draft."""
     connection.execute(

@@ -20,7 +20,8 @@ from app.views.row_painter import RowPainter
 from app.views.theme import UI_PX, color, ui_font
 
 if TYPE_CHECKING:
-    from app.state.library import Entry, Library
+    from app.state.library import Library
+    from app.state.shelf import Entry
 
 _NEW_FOLDER = "New folder"
 

@@ -16,7 +16,8 @@ from PySide6.QtCore import (
 )
 
 if TYPE_CHECKING:
-    from app.state.library import Entry, Library
+    from app.state.library import Library
+    from app.state.shelf import Entry
 
 
 Index = QModelIndex | QPersistentModelIndex

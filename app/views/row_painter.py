@@ -14,7 +14,8 @@ from app.views.entries import EntryRole, Folder, Heading, Hit, Index
 from app.views.theme import SMALL_PX, UI_PX, color, ui_font
 
 if TYPE_CHECKING:
-    from app.state.library import Entry, Library
+    from app.state.library import Library
+    from app.state.shelf import Entry
 
 _ROW_PX, _HEAD_PX, _HIT_PX = 32, 36, 52
 _FOLDER_INSET = 14

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QByteArray, QPoint, QPointF, QRect, QRectF, Qt, QThreadPool, QTimer
@@ -19,7 +20,7 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QFileDialog, QMainWindow, QSplitter, QVBoxLayout, QWidget
 
 from app.state.presets import Presets
-from app.views import drop, markdown, menus
+from app.views import drop, exchange, markdown, menus
 from app.views.drop import Dropped, Veil
 from app.views.library import Sidebar
 from app.views.notifier import Notifier
@@ -115,6 +116,7 @@ class Window(QMainWindow):
         self.sidebar.model.clicked.connect(self.open_models)
         self.strip.add.clicked.connect(library.new_chat)
         self.strip.row.configured.connect(self.open_chat_settings)
+        self.sidebar.chats.exported.connect(self.export)
         for button, action in zip((self.strip.sidebar, self.strip.vitals), self.panel_actions, strict=True):
             button.clicked.connect(action.toggle)
         QShortcut(QKeySequence(Qt.Key.Key_Escape), self, self._escape)
@@ -208,6 +210,24 @@ class Window(QMainWindow):
         dialog.setNameFilters([f"Pictures ({' '.join(f'*{end}' for end in sorted(drop.PICTURES))})", "All files (*)"])
         dialog.filesSelected.connect(lambda names: draft.add_files(_paths(names)))
         dialog.open()
+
+    def export(self, chat_id: str | None = None) -> None:
+        """Let the person choose a file for one chat, the current one if none is named."""
+        chosen = chat_id or self.library.current.id
+        title = next((entry.title for entry in self.library.entries if entry.id == chosen), "Chat")
+        exchange.save(self, title, (exchange.MARKDOWN, exchange.ARCHIVE), partial(self._export, (chosen,)))
+
+    def export_all(self) -> None:
+        """Let the person choose a file for all chats."""
+        ids = tuple(entry.id for entry in self.library.entries)
+        exchange.save(self, "All chats", (exchange.ARCHIVE,), partial(self._export, ids))
+
+    def _export(self, ids: tuple[str, ...], path: Path) -> None:
+        self.library.exchange.export(ids, path)
+
+    def import_chats(self) -> None:
+        """Let the person choose an export to add to the chats."""
+        exchange.choose(self, self.library.exchange.take)
 
     def close_tab(self) -> None:
         """Close the current tab."""

@@ -17,7 +17,7 @@ from app.presets import Sampling
 from app.state.attachment import Attachment
 from app.state.branch import Offers
 from app.state.composer import Chip, Composer
-from app.state.library import Entry
+from app.state.shelf import Entry
 from app.state.turn import AnswerFacts, Turn
 from app.state.vitals import Sample
 from app.storage.search import Found
@@ -214,6 +214,19 @@ class Sought(QObject):
         self.changed.emit()
 
 
+class Files:
+    """Exports and imports that are only noted."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[object, ...]] = []
+
+    def export(self, ids: Sequence[str], path: Path) -> None:
+        self.calls.append(("export", ids, path))
+
+    def take(self, path: Path) -> None:
+        self.calls.append(("import", path))
+
+
 class Chats(QObject):
     """A library of such conversations."""
 
@@ -232,6 +245,7 @@ class Chats(QObject):
         self.entries: tuple[Entry, ...] = tuple(Entry(chat.id, chat.title, time.time()) for chat in self.tabs)
         self.calls: list[tuple[object, ...]] = []
         self.search = Sought()
+        self.exchange = Files()
 
     @property
     def folders(self) -> tuple[str, ...]:

@@ -17,8 +17,8 @@ from PySide6.QtGui import QDragEnterEvent, QDragLeaveEvent, QFont, QFontDatabase
 from PySide6.QtWidgets import QApplication
 
 from app.settings import Settings
-from app.state.library import Entry
 from app.state.preferences import Preferences
+from app.state.shelf import Entry
 from app.state.turn import AnswerFacts, Turn
 from app.state.vitals import CacheFigures, MtpFigures, Sample, StreamFigures
 from app.views.window import Window

@@ -7,7 +7,7 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication, QLineEdit, QMenu, QPushButton
 
-from app.state.library import Entry
+from app.state.shelf import Entry
 from app.storage.search import Found
 from app.views.entries import Folder, Heading, day
 from app.views.model_chip import ModelChip
