@@ -5,7 +5,7 @@ import time
 
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QApplication, QLineEdit, QMenu, QPushButton
+from PySide6.QtWidgets import QApplication, QFileDialog, QLineEdit, QMenu, QPushButton
 
 from app.state.shelf import Entry
 from app.storage.search import Found
@@ -211,7 +211,8 @@ def test_escape_and_an_empty_name_leave_the_title(made, qtbot, key) -> None:
 
 
 @pytest.mark.qt_log_ignore("This plugin does not support")
-def test_the_menu_pins_moves_exports_and_deletes(made, qtbot) -> None:
+def test_the_menu_pins_moves_exports_and_deletes(made, qtbot, monkeypatch) -> None:
+    monkeypatch.setattr(QFileDialog, "open", lambda dialog: None)
     exported = []
     chats(made).exported.connect(exported.append)
     press(menu_at(made, "Garden plan"), "Pin to the top")
