@@ -103,3 +103,11 @@ def hold(reason: str, runtime: Runtime | None = None) -> Callable[[], None]:
         runtime.send(token, "release")
 
     return release
+
+
+def reduces_motion(runtime: Runtime | None = None) -> bool:
+    """Whether the person has asked the Mac for less movement; only there."""
+    runtime = runtime or ObjectiveC()
+    workspace = runtime.send(runtime.named("NSWorkspace"), "sharedWorkspace")
+    # A truth value fills one byte of the register; the rest of it is anything.
+    return bool(runtime.send(workspace, "accessibilityDisplayShouldReduceMotion") & 0xFF)

@@ -9,11 +9,13 @@ from PySide6.QtCore import QRectF, Qt
 from PySide6.QtGui import QPainter, QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QMenu, QPushButton, QWidget
 
-from app.views import markdown
-from app.views.footer import facts_line
+from app.views import code, latex
+from app.views.facts import facts_line, facts_sheet
 from app.views.message import Message
+from app.views.prose import Prose
 from app.views.text import TextView
 from app.views.theme import color, set_font
+from app.views.thinking import Thinking
 
 if TYPE_CHECKING:
     from app.state.conversation import Turn
@@ -50,9 +52,9 @@ class Answer(Message):
     def __init__(self, turn: Turn, parent: QWidget | None = None) -> None:
         super().__init__(turn, parent, right=False)
         self.setAccessibleName("Answer")
-        self._pieces: list[TextView] = []
-        self._settled = 0
-        self._sealed: list[str] = []
+        self._thinking: Thinking | None = None
+        self._prose = Prose("Answer text", self.adopt, self)
+        self._prose.pieced.connect(self._chain)
         self._trouble: Trouble | None = None
         self._resume = QPushButton("Continue", self)
         self._resume.setObjectName("link")
@@ -61,27 +63,65 @@ class Answer(Message):
         self.footer.lead(self._resume)
         self._again = self.action("retry", "Answer again", lambda: self.retry.emit(self.turn.id))
         self._fork = self.action("fork", "Fork into a new tab", lambda: self.forked.emit(self.turn.id))
+        self.column.addWidget(self._prose)
         self.column.addWidget(self.footer)
         self.show_offers()
         self.refresh("")
 
     def views(self) -> list[TextView]:
-        return self._pieces
+        thoughts = self._thinking.prose.pieces if self._thinking else []
+        return [*thoughts, *self._prose.pieces]
 
     def stops(self) -> list[QWidget]:
         trouble: list[QWidget] = [self._trouble.text, self._trouble.again] if self._trouble else []
-        return [*self._pieces, *trouble, self._resume, *self.footer.stops()]
+        thoughts = self._thinking.stops() if self._thinking else []
+        return [*thoughts, *self._prose.pieces, *trouble, self._resume, *self.footer.stops()]
 
     def refresh(self, activity: str) -> None:
         live = self.turn.state in ("live", "queued")
-        if live:
-            self._grow()
-        else:
-            self._show([*markdown.segments(self.turn.text)] if self.turn.text else [])
-        for piece in self._pieces:
-            piece.caret(live and piece is self._pieces[-1])
+        self._show_thoughts(live=live and not self.turn.text)
+        self._prose.show_text(self.turn.text, live=live)
         self._explain()
-        self.footer.say(self._line(activity if live else ""))
+        facts = self.turn.facts
+        self.footer.say(self._line(activity if live else ""), facts_sheet(facts) if facts and not live else "")
+
+    @property
+    def waits(self) -> bool:
+        return any(prose.waits for prose in self._proses())
+
+    def work(self, until: float) -> None:
+        for prose in self._proses():
+            if prose.waits:
+                prose.work(until)
+                return
+
+    def restyle(self) -> None:
+        for prose in self._proses():
+            prose.restyle()
+        if self._trouble is not None:
+            self._trouble.text.restyle()
+
+    def colour(self, block: code.Block) -> None:
+        for prose in self._proses():
+            prose.colour(block)
+
+    def take(self, formulas: frozenset[latex.Formula]) -> None:
+        for prose in self._proses():
+            prose.take(formulas)
+
+    def _proses(self) -> list[Prose]:
+        return [self._prose, *([self._thinking.prose] if self._thinking else [])]
+
+    def _show_thoughts(self, *, live: bool) -> None:
+        if self._thinking is None and self.turn.reasoning:
+            self._thinking = Thinking(self.adopt, self)
+            self._thinking.changed.connect(self._chain)
+            self._thinking.changed.connect(self.working)
+            self.column.insertWidget(0, self._thinking)
+            self._chain()
+        if self._thinking is not None:
+            facts = self.turn.facts
+            self._thinking.show_thoughts(self.turn.reasoning, facts.thinking_s if facts else None, live=live)
 
     def show_offers(self) -> None:
         self._resume.setVisible(self.offers.resume)
@@ -95,28 +135,6 @@ class Answer(Message):
             menu.addAction("Continue the answer", lambda: self.resumed.emit(self.turn.id))
         if self.offers.again:
             menu.addAction("Answer again", lambda: self.retry.emit(self.turn.id))
-
-    def _grow(self) -> None:
-        """Seal the blocks that are finished and draw the rest, so that the cost does not grow with the answer."""
-        if self._settled > len(self.turn.text):
-            self._settled, self._sealed = 0, []
-        found = markdown.cut(self.turn.text[self._settled :])
-        self._sealed = markdown.join([*self._sealed, *found.finished])
-        self._settled += found.offset
-        self._show([*self._sealed, self.turn.text[self._settled :]])
-
-    def _show(self, texts: list[str]) -> None:
-        while len(self._pieces) > len(texts):
-            piece = self._pieces.pop()
-            piece.hide()
-            piece.deleteLater()
-        while len(self._pieces) < len(texts):
-            piece = self.adopt(TextView("Answer text", self))
-            self._pieces.append(piece)
-            self.column.insertWidget(len(self._pieces) - 1, piece)
-            self._chain()
-        for piece, text in zip(self._pieces, texts, strict=True):
-            piece.show_markdown(text)
 
     def _chain(self) -> None:
         for before, after in itertools.pairwise(self.stops()):

@@ -2,37 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from PySide6.QtCore import QEvent, QObject, Qt, Signal
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QSizePolicy, QWidget
 
 from app.views.buttons import QuietButton
 from app.views.theme import set_font
 from app.views.variants import Variants
-
-if TYPE_CHECKING:
-    from app.state.conversation import AnswerFacts
-
-
-def facts_line(facts: AnswerFacts) -> str:
-    """What an answer cost, in words and units."""
-    parts = [f"{facts.completion_tokens} token{'' if facts.completion_tokens == 1 else 's'}"]
-    if facts.tokens_per_second is not None:
-        parts.append(f"{_figures(facts.tokens_per_second)} tok/s")
-    if facts.ttft_s is not None:
-        parts.append(f"{_figures(facts.ttft_s)} s to first token")
-    if facts.cached_tokens:
-        reused = round(100 * facts.cached_tokens / facts.prompt_tokens)
-        parts.append(f"{reused} % of {facts.prompt_tokens} prompt tokens reused")
-    elif facts.prompt_tokens:
-        parts.append(f"{facts.prompt_tokens} prompt tokens")
-    return " · ".join(parts)
-
-
-def _figures(value: float) -> str:
-    """At most three significant digits, never an exponent."""
-    return f"{value:.0f}" if value >= 10 else f"{value:.1f}"
 
 
 class Footer(QWidget):
@@ -93,10 +68,13 @@ class Footer(QWidget):
             self._draw(focused=event.type() is QEvent.Type.FocusIn)
         return False
 
-    def say(self, text: str) -> None:
-        """Show one line; nothing is laid out again when it has not changed."""
+    def say(self, text: str, more: str = "") -> None:
+        """Show one line, and more where the pointer rests on it; nothing is laid out again if it has not changed."""
         if text != self.label.text():
             self.label.setText(text)
+        if more != self.label.toolTip():
+            self.label.setToolTip(more)
+            self.label.setAccessibleDescription(more)
 
     def show_ink(self, shown: bool) -> None:
         """Draw the actions or leave their places empty."""

@@ -11,24 +11,48 @@ from typing import TYPE_CHECKING, Any
 
 from PySide6.QtGui import QFont
 
-from app.views import code
-from app.views.theme import SMALL_PX, TEXT_PX, Tokens, code_family, line_height, text_px
+from app.views import code, formulas, latex
+from app.views.theme import COLUMN_PX, SMALL_PX, TEXT_PX, Tokens, code_family, line_height, ui_font
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
     from markdown_it.token import Token
 
-SEGMENT_CHARS = 4000
+SEGMENT_CHARS = 2000
 _OPENING = re.compile(r"(`{3,}|~{3,})[ \t]*([^\s`]*)[^`\n]*\n")
 CODE_PX, CODE_TOP_PX, CODE_BOTTOM_PX = 12, 4, 12
 
 
 @dataclass(frozen=True, slots=True)
+class Look:
+    """How a piece of text looks: its font, the name of its colour, the width it has, in px."""
+
+    font: QFont
+    ink: str = "text"
+    room: int = COLUMN_PX
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """A formula in the text: what it says and, once it is set in type, its picture."""
+
+    formula: latex.Formula
+    markup: str
+    picture: latex.Picture | None
+
+
+@dataclass(frozen=True, slots=True)
 class Rendered:
-    """HTML and the code blocks in it; a link ``copy:N`` stands for copying the N-th."""
+    """HTML and what is in it that is more than text.
+
+    Attributes:
+        blocks: code; a link ``copy:N`` stands for copying the N-th.
+        formulas: in order; a picture ``formula:N`` stands for the N-th.
+    """
 
     html: str
     blocks: tuple[code.Block, ...]
+    formulas: tuple[Drawn, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,19 +63,17 @@ class Cut:
     finished: tuple[str, ...]
 
 
-def render(text: str, tokens: Tokens) -> Rendered:
-    """One piece of Markdown; raw HTML in it is shown as text, pictures become their description."""
+def render(text: str, tokens: Tokens, look: Look | None = None, *, finished: bool = True) -> Rendered:
+    """One piece of Markdown; raw HTML in it is shown as text, pictures become their description.
+
+    Formulas are set in type once the text is ``finished``; while it grows, what looks like one may still become money.
+    """
     blocks: list[code.Block] = []
-    html = _parser().render(text, {"blocks": blocks, "tokens": tokens, "lines": text.split("\n")})
-    return Rendered(html, tuple(blocks))
-
-
-def segments(text: str, limit: int = SEGMENT_CHARS) -> list[str]:
-    """The text cut between top-level blocks into pieces of about ``limit`` characters, which bound a redraw's cost."""
-    if len(text) <= limit:
-        return [text]
-    ends = _ends(text)
-    return join([text[start:end] for start, end in zip([0, *ends], ends, strict=False)], limit)
+    drawn: list[Drawn] = []
+    look = look or Look(ui_font(TEXT_PX))
+    env = {"blocks": blocks, "tokens": tokens, "lines": text.split("\n")}
+    html = _parser().render(text, env | {"look": look, "formulas": drawn, "finished": finished})
+    return Rendered(html, tuple(blocks), tuple(drawn))
 
 
 def join(blocks: Sequence[str], limit: int = SEGMENT_CHARS) -> list[str]:
@@ -73,38 +95,55 @@ def cut(text: str) -> Cut:
     return Cut(offset, tuple(text[a:b] for a, b in zip(starts, ends[:-1], strict=True)) if offset else ())
 
 
-def code_growth(before: str, after: str) -> tuple[code.Block, str] | None:
-    """The block and the text added to it, if both texts are nothing but the same code block, still open."""
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """How a piece that is nothing but one code block has grown; ``closed``: it has come to its end."""
+
+    block: code.Block
+    added: str
+    closed: bool
+
+
+def code_growth(before: str, after: str) -> Growth | None:
+    """What was added, if both texts are nothing but the same code block, which was still open before."""
     opening = _OPENING.match(before)
     if opening is None or not after.startswith(before):
         return None
     fence, language, start = opening[1], opening[2], opening.end()
     shown = before[start:].removesuffix("\n")
-    if not shown or re.search(rf"^ *{fence}{fence[0]}*[ \t]*$", after[start:], re.MULTILINE):
+    closing = re.compile(rf"^ {{0,3}}{fence}{fence[0]}*[ \t]*$", re.MULTILINE)
+    # Only what is new, and the line it goes on with, can hold the end: a long block is not searched again and again.
+    end = closing.search(after, max(start, before.rfind("\n") + 1))
+    if not shown or (end and after[end.end() :].strip()):
         return None
-    grown = after[start:].removesuffix("\n")
-    return code.Block(language, grown), grown[len(shown) :]
+    grown = after[start : end.start() if end else len(after)].removesuffix("\n")
+    if not grown.startswith(shown):
+        return None  # the beginning of the closing fence was shown as code
+    return Growth(code.Block(language, grown), grown[len(shown) :], end is not None)
 
 
-def style(tokens: Tokens, font: QFont) -> str:
-    """The default style sheet of a message's document."""
-    height = line_height(font)
+def style(tokens: Tokens, font: QFont, ink: str = "text") -> str:
+    """The default style sheet of a message's document, whose sizes are those of its font."""
+    height, size = line_height(font), font.pixelSize()
+    mono, bar = _part(size, UI_CODE_PX), max(SMALL_PX, _part(size, SMALL_PX + 1))
     return f"""
+        body, p, li, td, th, h1, h2, h3, h4, h5, h6 {{ color: {getattr(tokens, ink)}; }}
         p, li {{ line-height: {height}%; }}
         p, pre, ul, ol, blockquote {{ margin: 0 0 8px 0; }}
         ul ul, ul ol, ol ul, ol ol {{ margin: 0; }}
         li p {{ margin: 0 0 4px 0; }}
-        h1, h2, h3, h4, h5, h6 {{ font-size: {text_px(TEXT_PX)}px; font-weight: 600; margin: 8px 0 8px 0; }}
-        h1 {{ font-size: {text_px(20)}px; }}
-        h2 {{ font-size: {text_px(17)}px; }}
+        h1, h2, h3, h4, h5, h6 {{ font-size: {size}px; font-weight: 600; margin: 8px 0 8px 0; }}
+        h1 {{ font-size: {_part(size, 20)}px; }}
+        h2 {{ font-size: {_part(size, 17)}px; }}
         blockquote {{ margin-left: 16px; color: {tokens.muted}; }}
         a {{ color: {tokens.accent}; text-decoration: underline; }}
-        code {{ font-family: '{code_family()}'; font-size: {text_px(UI_CODE_PX)}px; }}
-        pre {{ font-family: '{code_family()}'; font-size: {text_px(UI_CODE_PX)}px; line-height: 130%;
+        code {{ font-family: '{code_family()}'; font-size: {mono}px; }}
+        pre {{ font-family: '{code_family()}'; font-size: {mono}px; line-height: 130%;
                white-space: pre-wrap; margin: 0; }}
         table.code {{ margin: {CODE_TOP_PX}px 0 {CODE_BOTTOM_PX}px 0; }}
-        table.data {{ margin: 0 0 12px 0; }}
-        .bar {{ color: {tokens.muted}; font-size: {text_px(SMALL_PX + 1)}px; line-height: 100%; }}
+        table.data {{ margin: 4px 0 12px 0; }}
+        .bar {{ color: {tokens.muted}; font-size: {bar}px; line-height: 100%; }}
+        p.formula {{ line-height: 100%; margin: 8px 0 16px 0; }}
         th {{ font-weight: 600; text-align: left; border-bottom: 1px solid {tokens.control_line}; }}
         td {{ border-bottom: 1px solid {tokens.line}; }}
         th, td {{ padding: 6px 16px 6px 0; }}
@@ -112,6 +151,11 @@ def style(tokens: Tokens, font: QFont) -> str:
 
 
 UI_CODE_PX = 13
+
+
+def _part(size: int, px: int) -> int:
+    """A size beside text of this size, where it is ``px`` beside text as designed."""
+    return round(size * px / TEXT_PX)
 
 
 def _ends(text: str) -> list[int]:
@@ -137,12 +181,15 @@ def _parser() -> MarkdownIt:
     parser.add_render_rule("table_close", _table_close)
     parser.add_render_rule("hr", _rule)
     parser.add_render_rule("s_open", _strike)
+    formulas.install(parser)
+    for kind in (formulas.INLINE, formulas.BLOCK, formulas.OPEN):
+        parser.add_render_rule(kind, _formula)
     return parser
 
 
 def warm_up() -> None:
     """Import what rendering needs; called off the GUI thread once the window is painted."""
-    _parser().render("`warm`", {"blocks": [], "lines": ["`warm`"], "tokens": None})
+    _parser().render("*warm*")
     code.warm_up()
 
 
@@ -178,6 +225,26 @@ def _code_inline(_: Any, stream: Sequence[Token], index: int, __: Any, env: Muta
     colours: Tokens | None = env["tokens"]
     surface = f' style="background-color:{colours.code}"' if colours else ""
     return f"<code{surface}>{escape(stream[index].content)}</code>"
+
+
+def _formula(_: Any, stream: Sequence[Token], index: int, __: Any, env: MutableMapping[str, Any]) -> str:
+    """A formula as a picture once it is set, as its source in the code's font until then or for good."""
+    token, look = stream[index], env["look"]
+    inline = token.type == formulas.INLINE
+    formula = latex.Formula(token.content, token.info == "display" or not inline)
+    settles = token.type == formulas.BLOCK or (inline and env["finished"])
+    setting = latex.typesetter.setting(formula) if settles else None
+    colour = getattr(env["tokens"], look.ink)
+    made = None if setting is None else latex.picture(setting, look.font, colour, look.room, inline=inline)
+    if settles:
+        env["formulas"].append(Drawn(formula, token.markup, made))
+    if made is None:
+        drawn = f"<code>{escape(formula.source).replace(chr(10), '<br/>')}</code>"
+    else:
+        # The name stands for all that the picture depends on: documents keep pictures by name.
+        name = f"formula:{len(env['formulas']) - 1}#{hash(made):x}"
+        drawn = f'<img src="{name}" width="{made.width}" height="{made.height}" style="vertical-align:middle"/>'
+    return drawn if inline else f'<p class="formula" align="center">{drawn}{escape(token.info)}</p>\n'
 
 
 def _image(_: Any, stream: Sequence[Token], index: int, __: Any, ___: Any) -> str:

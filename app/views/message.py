@@ -10,7 +10,7 @@ from PySide6.QtGui import QContextMenuEvent, QEnterEvent, QGuiApplication
 from PySide6.QtWidgets import QMenu, QVBoxLayout, QWidget
 
 from app.state.branch import Offers
-from app.views import code
+from app.views import code, latex
 from app.views.buttons import QuietButton
 from app.views.footer import Footer
 from app.views.text import TextView
@@ -31,6 +31,7 @@ class Message(QWidget):
         edited: the person asks this in other words (the words).
         stepped: the person wants to see another variant (1: the next, -1: the previous).
         forked: the person wants to go another way from here, in another tab.
+        working (without): there is something left to draw.
     """
 
     retry = Signal(str)
@@ -38,6 +39,7 @@ class Message(QWidget):
     edited = Signal(str, str)
     stepped = Signal(str, int)
     forked = Signal(str)
+    working = Signal()
     noun = "variant"
 
     def __init__(self, turn: Turn, parent: QWidget | None = None, *, right: bool) -> None:
@@ -87,8 +89,19 @@ class Message(QWidget):
         """Draw the turn as it is now; ``activity`` says what the engine does for it."""
         raise NotImplementedError
 
+    @property
+    def waits(self) -> bool:
+        """Whether there is something left to draw."""
+        return False
+
+    def work(self, until: float) -> None:
+        """Draw some of what is left, up to a moment of the performance counter."""
+
+    def take(self, formulas: frozenset[latex.Formula]) -> None:
+        """Pass on that formulas were set in type; they are drawn later."""
+
     def restyle(self) -> None:
-        """Draw again in the colours in force now."""
+        """Draw again in the colours in force now; where nobody sees it, later."""
         for view in self.views():
             view.restyle()
 

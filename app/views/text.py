@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from PySide6.QtCore import QRectF, Qt, QTimer, QUrl
+from PySide6.QtCore import QMimeData, QRectF, Qt, QTimer, QUrl
 from PySide6.QtGui import (
     QDesktopServices,
     QFocusEvent,
@@ -12,33 +12,36 @@ from PySide6.QtGui import (
     QPainter,
     QPaintEvent,
     QPen,
+    QResizeEvent,
     QTextBlockFormat,
     QTextCursor,
     QTextOption,
-    QTextTable,
     QWheelEvent,
 )
 from PySide6.QtWidgets import QFrame, QSizePolicy, QTextBrowser, QWidget
 
-from app.views import code, markdown
-from app.views.theme import TEXT_PX, color, line_height, set_font, tokens
+from app.views import code, code_table, latex, markdown, motion
+from app.views.theme import COLUMN_PX, TEXT_PX, color, line_height, set_font, tokens
 
 _OPENED = ("http", "https", "mailto")
 _PULSE_MS = 500
 _LINES_MEASURED, _CHARS_MEASURED = 200, 400
+_OBJECT = "\ufffc"
+"""What stands for a picture in the text of a document."""
 
 
 class TextView(QTextBrowser):
     """Text without scroll bars; its height follows the document."""
 
-    def __init__(self, name: str, parent: QWidget | None = None) -> None:
+    def __init__(self, name: str, parent: QWidget | None = None, *, px: int = TEXT_PX, ink: str = "text") -> None:
         super().__init__(parent)
+        self._ink_name = ink
         self.setAccessibleName(name)
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
-        set_font(self, TEXT_PX)
+        set_font(self, px)
         self.setOpenLinks(False)
         self.setAcceptDrops(False)
         self.setWordWrapMode(QTextOption.WrapMode.WrapAtWordBoundaryOrAnywhere)
@@ -51,49 +54,66 @@ class TextView(QTextBrowser):
         self.anchorClicked.connect(self._open)
         self._tabbed = False
         self._ink = 1.0
+        self._live = False
         self._pulse = QTimer(self, interval=_PULSE_MS)
         self._pulse.timeout.connect(self._beat)
         self._shown: tuple[str, bool] | None = None
-        self._blocks: tuple[code.Block, ...] = ()
+        self._finished = True
+        self._rendered = markdown.Rendered("", ())
 
     def show_plain(self, text: str) -> None:
         """Show a person's words exactly as they were typed."""
         if self._shown != (text, False):
             self._shown = (text, False)
             self.setPlainText(text)
-            whole = QTextCursor(self.document())
-            whole.select(QTextCursor.SelectionType.Document)
-            spaced = QTextBlockFormat()
-            spaced.setLineHeight(line_height(self.font()), QTextBlockFormat.LineHeightTypes.ProportionalHeight.value)
-            whole.mergeBlockFormat(spaced)
+            self._space()
 
-    def show_markdown(self, text: str) -> None:
-        """Show a model's words."""
+    def _space(self) -> None:
+        whole = QTextCursor(self.document())
+        whole.select(QTextCursor.SelectionType.Document)
+        spaced = QTextBlockFormat()
+        spaced.setLineHeight(line_height(self.font()), QTextBlockFormat.LineHeightTypes.ProportionalHeight.value)
+        whole.mergeBlockFormat(spaced)
+
+    def show_markdown(self, text: str, *, finished: bool = True) -> None:
+        """Show a model's words; ``finished``: nothing will be added to them."""
         before, self._shown = self._shown, (text, True)
-        if before == self._shown:
+        settles, self._finished = finished and not self._finished, finished
+        if before == self._shown and not (settles and _may_hold_formulas(text)):
             return
         growth = markdown.code_growth(before[0], text) if before and before[1] else None
         if growth:
-            self._grow(*growth)
+            self._grow(growth)
         else:
             self._render()
 
     def restyle(self) -> None:
-        """Draw again in the colours in force now."""
+        """Draw again in the colours and the size of text in force now."""
         if self._shown and self._shown[1]:
             self._render()
         else:
+            self._space()
             self.viewport().update()
 
     def colour(self, block: code.Block) -> None:
-        """Colours of a code block arrived; draw again if it is one of ours."""
-        if block in self._blocks:
-            self._render()
+        """Colours of a code block arrived; take them if it is one of ours."""
+        if block not in self._rendered.blocks:
+            return
+        spans, found = code.highlighter.spans(block), code_table.tables(self.document())
+        if spans and len(found) == len(self._rendered.blocks):
+            for table, mine in zip(found, self._rendered.blocks, strict=True):
+                if mine == block:
+                    code_table.tint(table, spans, tokens())
+
+    def awaits(self, formula: latex.Formula) -> bool:
+        """Whether this formula stands in the text as its source so far."""
+        return any(drawn.picture is None and drawn.formula == formula for drawn in self._rendered.formulas)
 
     def caret(self, on: bool) -> None:
         """Show the caret of an answer that is being written behind the last word."""
-        if on != self._pulse.isActive():
-            self._pulse.start() if on else self._pulse.stop()
+        if on != self._live:
+            self._live = on
+            self._pulse.start() if on and not motion.reduced() else self._pulse.stop()
             self._ink = 1.0
             self.viewport().update()
 
@@ -106,17 +126,21 @@ class TextView(QTextBrowser):
     def _render(self) -> None:
         if not self._shown:
             return
-        rendered = markdown.render(self._shown[0], tokens())
-        self._blocks = rendered.blocks
-        self.document().setDefaultStyleSheet(markdown.style(tokens(), self.font()))
-        self.setHtml(rendered.html.rstrip())  # a line break at the end would be drawn as a space
+        room = self.viewport().width() if self.isVisible() else COLUMN_PX
+        look = markdown.Look(self.font(), self._ink_name, room)
+        self._rendered = markdown.render(self._shown[0], tokens(), look, finished=self._finished)
+        self.document().setDefaultStyleSheet(markdown.style(tokens(), self.font(), self._ink_name))
+        self.setHtml(self._rendered.html.rstrip())  # a line break at the end would be drawn as a space
         self._close_up()
 
-    def _grow(self, block: code.Block, added: str) -> None:
+    def _grow(self, growth: markdown.Growth) -> None:
         """Append to the one code block there is: drawing a long one anew for each output would cost too much."""
-        self._blocks = (block,)
-        table = next(frame for frame in self.document().rootFrame().childFrames() if isinstance(frame, QTextTable))
-        table.cellAt(0, 0).lastCursorPosition().insertText(added)
+        self._rendered = markdown.Rendered("", (growth.block,))
+        table = code_table.tables(self.document())[0]
+        if growth.added:
+            code_table.append(table, growth.added)
+        if growth.closed and (spans := code.highlighter.spans(growth.block)):
+            code_table.tint(table, spans, tokens())
 
     def _close_up(self) -> None:
         """Flatten the empty line that Qt keeps under a table at the end."""
@@ -132,6 +156,13 @@ class TextView(QTextBrowser):
         if height != self.height():
             self.setFixedHeight(height)
 
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        width = self.viewport().width()
+        pictures = [drawn.picture for drawn in self._rendered.formulas if drawn.picture is not None]
+        if any(made.width > width for made in pictures) and width > 0:
+            QTimer.singleShot(0, self, self._render)  # formulas shrink to the column
+
     def _beat(self) -> None:
         if self.isVisible():
             self._ink = 1.3 - self._ink
@@ -145,16 +176,33 @@ class TextView(QTextBrowser):
 
     def _open(self, link: QUrl) -> None:
         if link.scheme() == "copy":
-            QGuiApplication.clipboard().setText(self._blocks[int(link.path())].text)
+            QGuiApplication.clipboard().setText(self._rendered.blocks[int(link.path())].text)
         elif link.scheme() in _OPENED:
             QDesktopServices.openUrl(link)
 
+    def createMimeDataFromSelection(self) -> QMimeData:
+        """What is copied: formulas as their source between their signs."""
+        cursor = self.textCursor()
+        if _OBJECT not in cursor.selectedText():
+            return super().createMimeDataFromSelection()
+        start, end = sorted((cursor.anchor(), cursor.position()))
+        before = QTextCursor(self.document())
+        before.setPosition(start, QTextCursor.MoveMode.KeepAnchor)
+        pictures = [drawn for drawn in self._rendered.formulas if drawn.picture is not None]
+        mine = iter(pictures[before.selectedText().count(_OBJECT) :])
+        cursor.setPosition(start)
+        cursor.setPosition(end, QTextCursor.MoveMode.KeepAnchor)
+        words = cursor.selectedText().replace("\u2029", "\n").replace("\u2028", "\n")
+        mime = QMimeData()
+        mime.setText("".join(_source(next(mine)) if sign == _OBJECT else sign for sign in words))
+        return mime
+
     def paintEvent(self, event: QPaintEvent) -> None:
-        if self._blocks:
+        if self._rendered.blocks:
             self._paint_surfaces(event)
         super().paintEvent(event)
         painter = QPainter(self.viewport())
-        if self._pulse.isActive():
+        if self._live:
             painter.setPen(Qt.PenStyle.NoPen)
             painter.setBrush(color("accent", self._ink))
             painter.drawRoundedRect(self._caret_rect(), 1.5, 1.5)
@@ -168,14 +216,10 @@ class TextView(QTextBrowser):
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.setPen(QPen(color("line"), 1))
         painter.setBrush(color("code"))
-        layout = self.document().documentLayout()
-        for frame in self.document().rootFrame().childFrames():
-            if isinstance(frame, QTextTable) and frame.columns() == 1:
-                # Qt reports a table's place moved by its first cell's padding, and its size with its margins.
-                inset, margins = markdown.CODE_PX, markdown.CODE_TOP_PX + markdown.CODE_BOTTOM_PX
-                place = layout.frameBoundingRect(frame).translated(-inset, -inset).adjusted(0, 0, 0, -margins)
-                if place.intersects(QRectF(event.rect())):
-                    painter.drawRoundedRect(place.adjusted(0.5, 0.5, -0.5, -0.5), 8, 8)
+        for table in code_table.tables(self.document()):
+            place = code_table.surface(table)
+            if place.intersects(QRectF(event.rect())):
+                painter.drawRoundedRect(place.adjusted(0.5, 0.5, -0.5, -0.5), 8, 8)
 
     def focusInEvent(self, event: QFocusEvent) -> None:
         self._tabbed = event.reason() in (Qt.FocusReason.TabFocusReason, Qt.FocusReason.BacktabFocusReason)
@@ -185,4 +229,19 @@ class TextView(QTextBrowser):
         event.ignore()  # the transcript scrolls, not a piece of it
 
     def loadResource(self, kind: int, name: QUrl | str) -> Any:
-        return None  # an answer must not make the app read or fetch anything
+        """Formulas only: an answer must not make the app read or fetch anything."""
+        link = QUrl(name)
+        if link.scheme() != "formula" or not link.path().isdecimal():
+            return None
+        number = int(link.path())
+        found = self._rendered.formulas[number].picture if number < len(self._rendered.formulas) else None
+        return None if found is None else found.image(self.devicePixelRatioF())
+
+
+def _may_hold_formulas(text: str) -> bool:
+    return any(sign in text for sign in ("$", "\\(", "\\["))
+
+
+def _source(drawn: markdown.Drawn) -> str:
+    closing = {"\\(": "\\)", "\\[": "\\]"}.get(drawn.markup, drawn.markup)
+    return f"{drawn.markup}{drawn.formula.source}{closing}"

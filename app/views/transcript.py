@@ -14,7 +14,9 @@ from app.views.answer import Answer
 from app.views.buttons import IconButton
 from app.views.code import Block, highlighter
 from app.views.empty import Empty
+from app.views.latex import Formula, typesetter
 from app.views.message import Message
+from app.views.prose import SLICE_S
 from app.views.question import Question
 from app.views.theme import COLUMN_PX, theme
 
@@ -24,10 +26,10 @@ if TYPE_CHECKING:
 
 BUILT = 50
 FRAME_MS = 33
-_SLICE_S = 0.008
 _NEAR_END_PX = 24
 _MARGIN_PX = 24
 _JUMP_PX = 32
+_GATHER_MS = 100
 
 
 class Transcript(QScrollArea):
@@ -39,7 +41,8 @@ class Transcript(QScrollArea):
         self._messages: dict[str, Message] = {}
         self._wanted = BUILT
         self._dirty: set[str] = set()
-        self._stale: dict[str, Message] = {}
+        self._unstyled = False
+        self._set: set[Formula] = set()
         self._following = True
         self._busy = False
         self._sought = ""
@@ -56,6 +59,8 @@ class Transcript(QScrollArea):
         self._frame.timeout.connect(self._draw)
         self._builder = QTimer(self, interval=0)
         self._builder.timeout.connect(self._build)
+        self._gather = QTimer(self, singleShot=True, interval=_GATHER_MS)
+        self._gather.timeout.connect(self._take)
         self._connect()
         self._build()
 
@@ -83,6 +88,7 @@ class Transcript(QScrollArea):
         self._model.changed.connect(self._touch_live)
         theme.changed.connect(self._restyle)
         highlighter.ready.connect(self._colour)
+        typesetter.ready.connect(self._gain)
         bar = self.verticalScrollBar()
         bar.valueChanged.connect(self._scrolled)
         bar.rangeChanged.connect(self._grown)
@@ -125,14 +131,10 @@ class Transcript(QScrollArea):
 
     def _build(self) -> None:
         """Build messages from the newest up, a slice at a time, so that opening a long chat stalls nobody."""
-        until = time.perf_counter() + _SLICE_S
-        for turn in self._missing():
-            self._insert(turn)
-            if time.perf_counter() > until:
-                break
-        while self._stale and self.isVisible() and time.perf_counter() < until:
-            self._stale.popitem()[1].restyle()
-        more = next(self._missing(), None) is not None or (bool(self._stale) and self.isVisible())
+        until = time.perf_counter() + SLICE_S
+        while self._build_next(until) and time.perf_counter() < until:
+            pass
+        more = next(self._missing(), None) is not None or self._working() is not None
         if more != self._builder.isActive():
             self._builder.start() if more else self._builder.stop()
         if more:
@@ -141,6 +143,21 @@ class Transcript(QScrollArea):
             self._settle()
             if self._sought:
                 QTimer.singleShot(0, self, self._go_to_sought)  # heights are right after the layout's turn
+
+    def _build_next(self, until: float) -> bool:
+        """Go on with the newest message that is not complete; False: there is none."""
+        message, turn = self._working(), next(self._missing(), None)
+        if message is not None:
+            message.work(until)
+        elif turn is not None:
+            self._insert(turn)
+        return message is not None or turn is not None
+
+    def _working(self) -> Message | None:
+        """The newest message with something left to draw, if anybody sees this."""
+        if not self.isVisible():
+            return None
+        return next((message for message in reversed(self._messages.values()) if message.waits), None)
 
     def _missing(self) -> Iterator[Turn]:
         return (turn for turn in reversed(self._chat.turns[-self._wanted :]) if turn.id not in self._messages)
@@ -153,6 +170,7 @@ class Transcript(QScrollArea):
         message.edited.connect(self._chat.edit)
         message.stepped.connect(self._chat.show_variant)
         message.forked.connect(self._chat.fork)
+        message.working.connect(self._builder.start)
         self._messages[turn.id] = message
         order = [each.id for each in self._chat.turns if each.id in self._messages]
         self._column.insertWidget(1 + order.index(turn.id), message)
@@ -177,7 +195,6 @@ class Transcript(QScrollArea):
 
     def _remove(self, turn_id: str) -> None:
         message = self._messages.pop(turn_id, None)
-        self._stale.pop(turn_id, None)
         self._dirty.discard(turn_id)
         if message is not None:
             self._column.removeWidget(message)
@@ -215,6 +232,8 @@ class Transcript(QScrollArea):
             if turn is not None and message is not None:
                 message.turn = turn
                 message.refresh(self._activity(turn))
+                if message.waits:
+                    self._builder.start()
         self._dirty.clear()
         self._rest_ms = max(FRAME_MS, int(4000 * (time.perf_counter() - start)))
 
@@ -229,22 +248,28 @@ class Transcript(QScrollArea):
         return "Waits for the answer above" if self._model.status == "ready" else "Waits for the model to load"
 
     def _restyle(self) -> None:
-        self._stale = dict(self._messages)
-        self._recolour_seen()
-
-    def _recolour_seen(self) -> None:
-        """Take the new colours at once where they are seen, and slice by slice elsewhere."""
-        if not self._stale or not self.isVisible():
-            return
-        for turn_id, message in tuple(self._stale.items()):
-            if not message.visibleRegion().isEmpty():
-                del self._stale[turn_id]
+        """Take the new colours at once where they are seen, and slice by slice elsewhere; hidden, when shown again."""
+        self._unstyled = not self.isVisible()
+        if not self._unstyled:
+            for message in self._messages.values():
                 message.restyle()
-        self._builder.start()
+            self._builder.start()
 
     def _colour(self, block: Block) -> None:
         for message in self._messages.values():
             message.colour(block)
+
+    def _gain(self, formula: Formula) -> None:
+        """Collect formulas for a moment: a piece of text with many of them is drawn again as a whole."""
+        self._set.add(formula)
+        if self.isVisible() and not self._gather.isActive():
+            self._gather.start()
+
+    def _take(self) -> None:
+        formulas, self._set = frozenset(self._set), set()
+        for message in self._messages.values():
+            message.take(formulas)
+        self._builder.start()
 
     def _settle(self) -> None:
         """After turns came or went: the invitation, and what can be done with each."""
@@ -309,7 +334,11 @@ class Transcript(QScrollArea):
 
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)
-        self._recolour_seen()
+        if self._unstyled:
+            self._restyle()
+        if self._set:
+            self._gather.start()
+        self._builder.start()
         if self._dirty:
             self._frame.start(0)
 

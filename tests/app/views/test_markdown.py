@@ -100,7 +100,8 @@ def test_finished_blocks_keep_their_look_however_the_text_arrives(qapp) -> None:
 
 def test_pieces_of_a_long_text_are_bounded_and_complete() -> None:
     text = "\n\n".join(f"Paragraph {i} " + "word " * 30 for i in range(200))
-    pieces = markdown.segments(text)
+    found = markdown.cut(text)
+    pieces = markdown.join([*found.finished, text[found.offset :]])
     assert "".join(pieces) == text
     assert len(pieces) > 5
     assert max(map(len, pieces)) <= markdown.SEGMENT_CHARS
@@ -108,4 +109,4 @@ def test_pieces_of_a_long_text_are_bounded_and_complete() -> None:
 
 def test_a_single_block_is_never_torn() -> None:
     text = "```\n" + "x = 1\n" * 3000 + "```\n"
-    assert markdown.segments(text) == [text]
+    assert markdown.join([*markdown.cut(text).finished, text]) == [text]

@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QApplication
 
 from app.state.turn import AnswerFacts, Turn
 from app.views.answer import Answer
-from app.views.footer import facts_line
+from app.views.facts import facts_line
 from app.views.question import SHOWN_CHARS, Question
 from app.views.text import TextView
 from app.views.theme import DARK, LIGHT, theme
@@ -30,6 +30,15 @@ def settle(qtbot, transcript: Transcript) -> None:
 
 def answers(transcript: Transcript) -> list[Answer]:
     return [message for message in transcript._messages.values() if isinstance(message, Answer)]
+
+
+def inks(view: TextView) -> set[str]:
+    """Colours that were laid over the text."""
+    found, block = set(), view.document().begin()
+    while block.isValid():
+        found |= {made.format.foreground().color().name() for made in block.layout().formats()}
+        block = block.next()
+    return found
 
 
 def shown(message: Answer) -> str:
@@ -106,15 +115,17 @@ def test_a_growing_code_block_is_appended_to_and_looks_as_if_drawn_at_once(stage
     qtbot.addWidget(fresh)
     fresh.show_markdown(turn.text)
     assert grown.toPlainText() == fresh.toPlainText()
-    assert grown._blocks == fresh._blocks
+    assert grown._rendered.blocks == fresh._rendered.blocks
     drawn = []
     monkeypatch.setattr(TextView, "setHtml", lambda view, html: drawn.append(html))
     made.chat.write(turn, "more = 1")
     settle(qtbot, made.window.page.transcript)
     assert drawn == []
     made.chat.write(turn, "\n~~~~\n")
-    settle(qtbot, made.window.page.transcript)
-    assert drawn
+    made.chat.write(turn, "\nAnd")
+    qtbot.waitUntil(lambda: bool(inks(grown)))
+    assert drawn == ["<p>And</p>"]
+    assert inks(grown) == {getattr(LIGHT, name) for name in ("keyword", "string", "number", "muted", "function")}
 
 
 def test_the_finished_answer_reads_the_same_as_the_growing_one(stage, qtbot) -> None:
