@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 BUILT = 50
 FRAME_MS = 33
 _NEAR_END_PX = 24
+_ABOVE = 10
+"""Turns that are built above one that is looked for."""
+_SETTLE_MS = 200
 _MARGIN_PX = 24
 _JUMP_PX = 32
 _GATHER_MS = 100
@@ -46,6 +49,7 @@ class Transcript(QScrollArea):
         self._following = True
         self._busy = False
         self._sought = ""
+        self._building = False
         self._span = 0
         self._rest_ms = FRAME_MS
         self._lay_out()
@@ -105,15 +109,24 @@ class Transcript(QScrollArea):
         if place is None:
             return
         self._sought, self._following = turn_id, False
-        self._wanted = max(self._wanted, len(self._chat.turns) - place + 1)
+        self._wanted = max(self._wanted, len(self._chat.turns) - place + _ABOVE)
         self._build()
+
+    def _built(self) -> None:
+        """Everything that was wanted stands; stay with what was looked for until its surroundings have settled."""
+        self._building = self._builder.isActive()
+        if self._sought:
+            self._go_to_sought()
+            QTimer.singleShot(_SETTLE_MS, self, self._arrive)
 
     def _go_to_sought(self) -> None:
         message = self._messages.get(self._sought)
-        self._sought = ""
         if message is not None:
-            self._following = False
             self.verticalScrollBar().setValue(message.y() - _MARGIN_PX)
+
+    def _arrive(self) -> None:
+        self._go_to_sought()
+        self._sought = ""
 
     def edit_last(self) -> None:
         """Let the person's last question be changed, if it can be now."""
@@ -137,12 +150,12 @@ class Transcript(QScrollArea):
         more = next(self._missing(), None) is not None or self._working() is not None
         if more != self._builder.isActive():
             self._builder.start() if more else self._builder.stop()
+        self._building = True
         if more:
             self._empty.setVisible(not self._chat.turns)
         else:
             self._settle()
-            if self._sought:
-                QTimer.singleShot(0, self, self._go_to_sought)  # heights are right after the layout's turn
+            QTimer.singleShot(0, self, self._built)  # heights are right after the layout's turn
 
     def _build_next(self, until: float) -> bool:
         """Go on with the newest message that is not complete; False: there is none."""
@@ -302,9 +315,11 @@ class Transcript(QScrollArea):
 
     def _grown(self, _: int, maximum: int) -> None:
         bar = self.verticalScrollBar()
-        if self._following:
+        if self._sought:
+            self._go_to_sought()
+        elif self._following:
             bar.setValue(maximum)
-        elif self._builder.isActive():
+        elif self._building:
             bar.setValue(bar.value() + maximum - self._span)  # older messages came in above: stay on the same line
         self._span = maximum
         self._place_jump()

@@ -338,3 +338,19 @@ def test_the_invitation_leaves_with_the_first_turn(stage, qtbot) -> None:
     assert empty.isVisible()
     made.chat.ask("Hello")
     assert not empty.isVisible()
+
+
+def test_a_turn_that_is_looked_for_is_built_and_scrolled_to(stage, qtbot) -> None:
+    made = stage("Kitchen", "Long")
+    long = made.library.tabs[1]
+    long.turns = [Turn(role="user" if i % 2 == 0 else "assistant", text=f"Turn {i}") for i in range(120)]
+    made.library.select(long.id)
+    transcript = made.window.page.transcript
+    settle(qtbot, transcript)
+    long.revealed.emit(long.turns[10].id)
+    qtbot.waitUntil(lambda: long.turns[10].id in transcript._messages and not transcript._builder.isActive())
+    message = transcript._messages[long.turns[10].id]
+    qtbot.waitUntil(lambda: 0 <= message.mapTo(transcript.viewport(), QPoint(0, 0)).y() < 100)
+    settle(qtbot, transcript)
+    assert 0 <= message.mapTo(transcript.viewport(), QPoint(0, 0)).y() < 100
+    long.revealed.emit("unknown")
