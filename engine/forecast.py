@@ -21,7 +21,7 @@ from engine.media.video import DEFAULT_MAX_PIXELS as FRAME_PIXELS
 from engine.media.video import VideoInfo, probe_video
 from engine.memory import CacheCost
 from engine.messages import MediaSource, Message, Page
-from engine.prompt import PreparedPrompt, PromptModel, prepare_messages
+from engine.prompt import Encode, PreparedPrompt, PromptModel, prepare_messages
 from engine.reader import MediaModel, MediaShape, Placed, check_sound, frame_limit, times_told
 
 _NO_PATCHES = np.empty(0, np.float32)
@@ -72,6 +72,7 @@ def forecast(
     cost: CacheCost,
     vision_bytes: float,
     ruler: Ruler | None = None,
+    encode: Encode | None = None,
     **template_options: Any,
 ) -> Estimate:
     """The estimate for one model.
@@ -82,10 +83,11 @@ def forecast(
         cost: how its caches grow.
         vision_bytes: transient bytes per patch in its tower.
         ruler: how clips are sampled; None takes its defaults.
+        encode: tokenises the rendered text, as in ``prepare_messages``.
         template_options: for the chat template.
     """
     ruler = ruler or Ruler()
-    prompt = prepare_messages(model, messages, ruler, **template_options)
+    prompt = prepare_messages(model, messages, ruler, encode, **template_options)
     return Estimate(
         prompt_tokens=len(prompt.ids),
         media_tokens=sum(item.tokens for item in prompt.media),

@@ -17,6 +17,7 @@ from engine.media.document import read_pdf
 from engine.media.fingerprint import fingerprint
 from engine.media.image import Picture, read_image
 from engine.media.sampling import frame_times
+from engine.media.video import DEFAULT_MAX_PIXELS as FRAME_PIXELS
 from engine.media.video import read_video
 from engine.messages import MediaKind, MediaSource, Page
 
@@ -151,23 +152,13 @@ class Reader:
         return Placed("image", layout, fingerprint(picture.pixels, model.geometry), patches, mask)
 
     def _clip(self, model: MediaModel, source: MediaSource) -> Placed:
-        fps, most = source.fps or self.fps, frame_limit(model, self.max_frames)
-        clip = read_video(
-            source.source,
-            fps=fps,
-            max_frames=most,
-            start=source.start,
-            end=source.end,
-            should_stop=self.should_stop,
-        )
-        shown, times = _held(clip, frame_times(clip.duration, fps, most, source.start, source.end))
-        frames = clip.frames if shown == list(range(len(clip.frames))) else clip.frames[shown]
-        _, height, width, _ = frames.shape
-        layout = model.lay_out(MediaShape("video", width, height, times=times))
-        patches, mask = model.cut("video", frames)
+        shown = sample_clip(source, self.fps, frame_limit(model, self.max_frames), should_stop=self.should_stop)
+        _, height, width, _ = shown.frames.shape
+        layout = model.lay_out(MediaShape("video", width, height, times=shown.times))
+        patches, mask = model.cut("video", shown.frames)
         # Times are told to the model, so the same frames at another pace are another clip.
-        pace = "/".join(f"{time:.2f}" for time in times)
-        return Placed("video", layout, clip.fingerprint(f"{model.geometry}|{pace}"), patches, mask)
+        pace = "/".join(f"{time:.2f}" for time in shown.times)
+        return Placed("video", layout, shown.clip.fingerprint(f"{model.geometry}|{pace}"), patches, mask)
 
     def _sound(self, model: MediaModel, source: MediaSource) -> Placed:
         limit = model.max_sound_s or DEFAULT_MAX_SECONDS
@@ -176,6 +167,57 @@ class Reader:
         layout = model.lay_out(MediaShape("audio", samples=sound.samples.size))
         patches, mask = model.cut("audio", sound.samples)
         return Placed("audio", layout, sound.fingerprint(model.geometry), patches, mask)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ShownFrames:
+    """What a model is shown of a clip.
+
+    Attributes:
+        frames: (n, height, width, 3) uint8, upright; a frame that is held for long comes as often.
+        times: seconds of each, as they are told to the model.
+        clip: what they were taken from.
+    """
+
+    frames: NDArray[np.uint8]
+    times: tuple[float, ...]
+    clip: Clip
+
+
+def sample_clip(
+    source: MediaSource,
+    fps: float,
+    max_frames: int,
+    *,
+    max_pixels: int = FRAME_PIXELS,
+    should_stop: Callable[[], bool] | None = None,
+) -> ShownFrames:
+    """Read the frames of a clip that a model is shown.
+
+    Args:
+        source: the clip, with the part and the rate that are wanted of it.
+        fps: frames per second where the source asks for no other rate.
+        max_frames: most frames.
+        max_pixels: budget of each frame; it changes their size, never which they are.
+        should_stop: asked while the file is read; True gives up.
+
+    Raises:
+        MediaError: it cannot be read.
+        MediaCancelled: ``should_stop`` returned True.
+    """
+    fps, start, end = source.fps or fps, source.start, source.end
+    clip = read_video(
+        source.source,
+        fps=fps,
+        max_frames=max_frames,
+        start=start,
+        end=end,
+        max_pixels=max_pixels,
+        should_stop=should_stop,
+    )
+    shown, times = _held(clip, frame_times(clip.duration, fps, max_frames, start, end))
+    frames = clip.frames if shown == list(range(len(clip.frames))) else clip.frames[shown]
+    return ShownFrames(frames, times, clip)
 
 
 def _held(clip: Clip, wanted: Sequence[float]) -> tuple[list[int], tuple[float, ...]]:

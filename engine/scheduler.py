@@ -23,6 +23,7 @@ from engine.messages import MediaKind
 from engine.models.families import open_port
 from engine.planner import Decision
 from engine.prefill import Prefill
+from engine.reader import frame_limit
 from engine.request import (
     FinishReason,
     MLLMRequest,
@@ -621,13 +622,27 @@ class MLLMScheduler:
         return (Phase.PREPARING if self.intake.started(request_id) else Phase.QUEUED), 0.0, ""
 
     def estimate(self, messages: Sequence[Mapping[str, Any]], **template_options: Any) -> Estimate:
-        """What a conversation would cost, without running the model; see ``engine.estimate``."""
-        ruler = Ruler(self.config.default_video_fps, self.config.max_video_frames)
+        """What a conversation would cost, without running the model; see ``engine.estimate``.
+
+        Once the loop has been started, any thread may ask.
+        """
+        ruler = Ruler(*self.sampling)
         if self.pricing is None:
             self._device.run_here(self._measure)
         assert self.pricing is not None
         per_patch = self.pricing.vision.bytes(1)
-        return forecast(self.port, messages, self.pricing.cache, per_patch, ruler, **template_options)
+        encode = self.intake.history.spelling(template_options).encode
+        return forecast(self.port, messages, self.pricing.cache, per_patch, ruler, encode, **template_options)
+
+    @property
+    def sampling(self) -> tuple[float, int]:
+        """Frames per second taken from a clip that asks for no other rate, and the most frames of one clip."""
+        return self.config.default_video_fps, frame_limit(self.port, self.config.max_video_frames)
+
+    @property
+    def context_limit(self) -> int:
+        """Most tokens of one conversation, its answer included."""
+        return self.config.max_kv_size or self.port.context_limit
 
     def memory(self) -> dict[str, int]:
         """Bytes of device memory: ``active``, ``cache``, ``peak`` and ``limit`` (0: the backend names none)."""

@@ -15,6 +15,7 @@ from typing import Any
 from app.state.scheduler import Loaded
 from engine.config import MLLMSchedulerConfig
 from engine.errors import RequestRejected
+from engine.forecast import Estimate
 from engine.request import FinishReason, MLLMRequest, Phase, RequestOutput, RequestStatus
 
 
@@ -99,6 +100,9 @@ class FakeScheduler:
 
     def __init__(self, *scripts: Script) -> None:
         self.takes = frozenset({"image"})
+        self.context_limit = 1000
+        self.sampling = (2.0, 16)
+        self.estimated: list[list[dict[str, Any]]] = []
         self.scripts = deque(scripts)
         self.sent: list[FakeRequest] = []
         self.aborted: list[str] = []
@@ -159,6 +163,14 @@ class FakeScheduler:
         if request is None or request.ended is None:
             return None
         return self._live.pop(request_id).record
+
+    def estimate(self, messages: list[dict[str, Any]], **template_options: Any) -> Estimate:
+        """Ten tokens for each message, one for each word, 100 for each piece of media."""
+        self.estimated.append(messages)
+        parts = [part for message in messages if isinstance(message["content"], list) for part in message["content"]]
+        words = sum(len(part["text"].split()) for part in parts if part["type"] == "text")
+        media = 100 * sum(part["type"] != "text" for part in parts)
+        return Estimate(10 * len(messages) + words + media, media, 0, 1_000_000, 2_000_000)
 
     def get_running_requests_info(self) -> list[dict[str, Any]]:
         self.info_read += 1

@@ -1,50 +1,73 @@
-"""A dropped or pasted file, checked and kept: what it is, how it looks, what it costs."""
+"""A dropped or pasted file as part of a draft or turn: what it is, how it looks, which part of it is sent."""
 
 from __future__ import annotations
 
-import base64
-import binascii
-import re
-from dataclasses import dataclass
-from io import BytesIO
+import json
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
-from uuid import uuid4
+from typing import Any, Literal, cast
 
 from app.storage.conversations import AttachmentRecord
 from app.storage.media import MediaStore
+from engine.messages import MediaKind
 
-if TYPE_CHECKING:
-    import numpy as np
-
-MAX_FILE_BYTES = 512 * 1024 * 1024
-THUMBNAIL_SIDE = 512
-Kind = Literal["image", "video", "audio", "pdf"]
-
-_OTHER_KINDS = {
-    "video": (".mov", ".mp4", ".m4v", ".mkv", ".webm", ".avi"),
-    "sound": (".wav", ".mp3", ".m4a", ".flac", ".ogg", ".aac", ".aiff"),
-    "PDF document": (".pdf",),
-    "archive": (".zip", ".gz", ".tar", ".7z", ".rar", ".dmg"),
+Kind = Literal["image", "video", "audio", "pdf", "text"]
+SUFFIXES: dict[Kind, tuple[str, ...]] = {
+    "image": (
+        *(".png", ".jpg", ".jpeg", ".jfif", ".webp", ".heic", ".heif", ".avif", ".bmp", ".tif", ".tiff"),
+        *(".gif", ".apng", ".ico", ".jp2", ".psd"),
+    ),
+    "video": (".mp4", ".m4v", ".mov", ".webm", ".mkv", ".avi", ".mpg", ".mpeg", ".ts", ".3gp", ".wmv", ".flv"),
+    "audio": (".wav", ".mp3", ".m4a", ".aac", ".flac", ".ogg", ".oga", ".opus", ".aif", ".aiff", ".caf"),
+    "pdf": (".pdf",),
+    "text": (".txt", ".md", ".csv", ".tsv", ".json", ".log", ".xml", ".yaml", ".yml", ".toml", ".ini", ".py"),
 }
+"""Ends of the names of files that are usually of a kind; what a file really is, its content tells."""
+UNREADABLE = (
+    *(".zip", ".gz", ".tar", ".7z", ".rar", ".dmg", ".iso", ".exe", ".app", ".pkg"),
+    *(".doc", ".docx", ".xls", ".xlsx", ".ppt", ".pptx", ".odt", ".ods", ".pages", ".numbers", ".key", ".svg"),
+)
+"""Ends of the names of files that are known to be none of these."""
+NOUNS: dict[Kind, str] = {"image": "picture", "video": "clip", "audio": "sound", "pdf": "document", "text": "text"}
+MODEL_KINDS: dict[Kind, MediaKind] = {"image": "image", "video": "video", "audio": "audio", "pdf": "image"}
+"""What a model must take to be shown a kind of attachment; every model reads text."""
+MAX_PAGES = 20
+"""Pages of one document that are sent at most."""
 
 
-class Refused(Exception):
-    """A file cannot be attached; `str(error)` is the sentence to show.
+@dataclass(frozen=True, slots=True)
+class Excerpt:
+    """Which part of an attachment is sent; None: as much as possible, as usual.
 
     Attributes:
-        picture: It was meant as a picture, so its chip stays and shows what is wrong.
+        fps: frames per second of a clip.
+        start: where to begin in a clip, in seconds.
+        end: where to end in it.
+        first: page of a document to begin with, from 1.
+        last: page to end with.
     """
 
-    def __init__(self, sentence: str, *, picture: bool = False) -> None:
-        """Take the sentence."""
-        super().__init__(sentence)
-        self.picture = picture
+    fps: float | None = None
+    start: float | None = None
+    end: float | None = None
+    first: int | None = None
+    last: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Attachment:
-    """Checked media with our own copy on disk; sizes are upright source pixels, `thumbnail` is PNG."""
+    """Checked media with our own copy on disk.
+
+    Attributes:
+        width, height: upright pixels; 0 for sound and text.
+        note: what a person should know about how it was read.
+        thumbnail: PNG, at most 512 px on its long side.
+        tokens: what it costs with the loaded model; None while that is not known.
+        digest: stands for its content.
+        size: bytes of our copy.
+        seconds: length of a clip or sound.
+        pages: of a document.
+    """
 
     id: str
     kind: Kind
@@ -57,19 +80,52 @@ class Attachment:
     tokens: int | None = None
     digest: str = ""
     size: int = 0
+    seconds: float = 0.0
+    pages: int = 0
+    excerpt: Excerpt = field(default_factory=Excerpt)
+
+    @property
+    def needs(self) -> MediaKind | None:
+        """What a model must take to read it; None: any model does."""
+        return MODEL_KINDS.get(self.kind)
+
+    def part(self) -> dict[str, Any]:
+        """It as a part of a chat message; a text is read from its file."""
+        if self.kind == "text":
+            return {"type": "text", "text": f"{self.name}:\n{self.path.read_text('utf-8')}\n\n"}
+        part: dict[str, Any] = {"type": self.kind, self.kind: str(self.path)}
+        chosen = self.excerpt
+        if self.kind == "pdf" and chosen.first is not None:
+            part["pages"] = [chosen.first, chosen.last or self.pages]
+        if self.kind == "video":
+            times = {"fps": chosen.fps, "start": chosen.start, "end": chosen.end}
+            part |= {key: value for key, value in times.items() if value is not None}
+        return part
 
     def record(self) -> AttachmentRecord:
         """What the library keeps of it."""
+        details = {"seconds": self.seconds, "pages": self.pages, **asdict(self.excerpt)}
         return AttachmentRecord(
-            self.id, self.kind, self.name, self.digest, self.path.name, self.size, self.width, self.height, self.note
+            self.id,
+            self.kind,
+            self.name,
+            self.digest,
+            self.path.name,
+            self.size,
+            self.width,
+            self.height,
+            self.note,
+            json.dumps({key: value for key, value in details.items() if value}),
         )
 
     @classmethod
     def restore(cls, record: AttachmentRecord, media: MediaStore) -> Attachment:
         """Bring a kept one back; reads the thumbnail, so not on the GUI thread."""
+        details = json.loads(record.details)
+        seconds, pages = details.pop("seconds", 0.0), details.pop("pages", 0)
         return cls(
             id=record.id,
-            kind=_kind(record.kind),
+            kind=cast("Kind", record.kind),
             name=record.name,
             path=media.folder / record.file,
             width=record.width,
@@ -78,103 +134,13 @@ class Attachment:
             thumbnail=media.thumbnail(record.digest),
             digest=record.digest,
             size=record.size,
+            seconds=seconds,
+            pages=pages,
+            excerpt=Excerpt(**details),
         )
 
 
-def read_file(path: Path, media: MediaStore) -> Attachment:
-    """Check a file, copy it into the media folder and describe it; for a pool thread.
-
-    Raises:
-        Refused: it is not a picture that can be read, or cannot be copied.
-    """
-    try:
-        if path.is_dir():
-            raise Refused(f"{path.name} is a folder. Drop the pictures inside it instead.")
-        if (size := path.stat().st_size) > MAX_FILE_BYTES:
-            raise Refused(f"{path.name} has {size / 1e9:.1f} GB. Attach a picture of at most 0.5 GB.")
-        refuse_other_kind(path.name)
-        data = path.read_bytes()
-    except FileNotFoundError as error:
-        raise Refused(f"{path.name} is no longer there. Check that the file or its disk still exists.") from error
-    except PermissionError as error:
-        raise Refused(f"Braid may not read {path.name}. Check the file's permissions.") from error
-    except OSError as error:
-        raise Refused(f"{path.name} could not be read from its disk. Check the disk and try again.") from error
-    return read_data(data, path.name, media)
-
-
-def read_data(data: bytes, name: str, media: MediaStore) -> Attachment:
-    """Check the bytes of a picture, keep and describe them; for a pool thread.
-
-    Raises:
-        Refused: they are no readable picture, or the media folder cannot be written.
-    """
-    from engine.errors import MediaError
-    from engine.media.fingerprint import fingerprint
-    from engine.media.image import read_image
-
-    try:
-        picture = read_image(data, name=name)
-    except MediaError as error:
-        raise Refused(str(error), picture=True) from error
-    digest = fingerprint(picture.pixels)
-    thumbnail = _thumbnail(picture.pixels)
-    try:
-        path = media.add(digest, _suffix(name), data)
-        media.add_thumbnail(digest, thumbnail)
-    except OSError as error:
-        raise Refused(
-            f"{name} could not be copied into Braid's library. Free some disk space and try again."
-        ) from error
-    width, height = picture.source_size
-    return Attachment(
-        uuid4().hex, "image", name, path, width, height, picture.note, thumbnail, digest=digest, size=len(data)
-    )
-
-
-def read_data_url(url: str, name: str, media: MediaStore) -> Attachment:
-    """Check the picture inside a `data:` URL, keep and describe it; for a pool thread.
-
-    Raises:
-        Refused: it holds no readable picture.
-    """
-    match = re.match(r"data:image/[\w.+-]+;base64,", url)
-    try:
-        if match is None:
-            raise Refused("The pasted address holds no picture. Copy the picture itself and paste again.")
-        data = base64.b64decode(url[match.end() :], validate=True)
-    except binascii.Error as error:
-        raise Refused("The pasted picture is damaged. Copy it again, or save it as a file and drop that.") from error
-    return read_data(data, name, media)
-
-
-def refuse_other_kind(name: str) -> None:
-    """Refuse a file that is clearly something else than a picture, by the end of its name.
-
-    Raises:
-        Refused: it is.
-    """
-    for kind, suffixes in _OTHER_KINDS.items():
-        if name.lower().endswith(suffixes):
-            article = "an" if kind[0] in "aeiou" else "a"
-            raise Refused(f"{name} is {article} {kind}. Braid can only take pictures so far.")
-
-
-def _kind(text: str) -> Kind:
-    kinds: dict[str, Kind] = {"image": "image", "video": "video", "audio": "audio", "pdf": "pdf"}
-    return kinds[text]
-
-
-def _suffix(name: str) -> str:
+def kind_of_name(name: str) -> Kind | None:
+    """What a file of this name usually is."""
     suffix = Path(name).suffix.lower()
-    return suffix if re.fullmatch(r"\.[a-z0-9]{1,5}", suffix) else ""
-
-
-def _thumbnail(pixels: np.ndarray) -> bytes:
-    from PIL import Image
-
-    image = Image.fromarray(pixels)
-    image.thumbnail((THUMBNAIL_SIDE, THUMBNAIL_SIDE))
-    buffer = BytesIO()
-    image.save(buffer, "PNG")
-    return buffer.getvalue()
+    return next((kind for kind, suffixes in SUFFIXES.items() if suffix in suffixes), None)

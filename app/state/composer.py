@@ -2,53 +2,33 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Sequence
-from concurrent.futures import Executor
-from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
-from typing import Literal
-from uuid import uuid4
 
-from PySide6.QtCore import QObject, Signal
+from PySide6.QtCore import QObject, QSignalBlocker, Signal
 
-from app.state.attachment import Attachment, Refused, read_data, read_data_url, read_file
-from app.state.journal import Journal
-from app.state.tasks import Tasks
+from app.state.attachment import Attachment, Excerpt
+from app.state.chips import MAX_ATTACHMENTS, Chip, Chips, Desk
+from app.state.facts import facts
+from app.state.forecast import Before, Cost, Forecast
+from app.state.model import Model
+from app.state.obstacle import Obstacle, obstacle, unfit
+from app.state.preview import Preview
+from app.state.reading import MAX_TEXT
+from app.state.turn import Turn
 from app.storage.conversations import DraftRecord
-from app.storage.media import MediaStore
+from engine.messages import MediaKind
 
-MAX_ATTACHMENTS = 32
-MAX_CHARACTERS = 5_000_000
-
-
-@dataclass(frozen=True, slots=True)
-class Chip:
-    """One attachment of a draft, from drop to send."""
-
-    id: str
-    name: str
-    state: Literal["reading", "ready", "failed"]
-    attachment: Attachment | None = None
-    error: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Desk:
-    """What all chats share to prepare and keep drafts."""
-
-    media: MediaStore
-    pool: Executor
-    journal: Journal
-    tasks: Tasks
+__all__ = ["MAX_ATTACHMENTS", "Chip", "Composer", "Desk", "Obstacle"]
+LONG_TEXT = 20_000
+"""Characters from which a pasted text becomes an attachment: no text field stays quick with more."""
 
 
 class Composer(QObject):
     """The draft of one chat.
 
     Signals:
-        changed: text, chips or `can_send` changed.
+        changed: text, chips, cost, obstacle or `can_send` changed.
         notice: one sentence for the person, such as why a drop was refused.
         submitted: text and attachments of a turn; the draft is empty by then.
     """
@@ -57,13 +37,37 @@ class Composer(QObject):
     notice = Signal(str)
     submitted = Signal(str, tuple)
 
-    def __init__(self, desk: Desk, keep: Callable[[DraftRecord], None], parent: QObject | None = None) -> None:
-        """Start empty; `keep` is called with each new state of the draft."""
+    def __init__(
+        self,
+        desk: Desk,
+        model: Model,
+        keep: Callable[[DraftRecord], None],
+        before: Callable[[], Before] = Before,
+        parent: QObject | None = None,
+    ) -> None:
+        """Start empty.
+
+        Args:
+            desk: shared by all chats.
+            model: which will answer.
+            keep: called with each new state of the draft.
+            before: the chat so far.
+            parent: in Qt's sense.
+        """
         super().__init__(parent)
-        self._desk = desk
-        self._keep = keep
+        self._model, self._keep, self._before = model, keep, before
         self._text = ""
-        self._chips: dict[str, Chip] = {}
+        self._kept = DraftRecord("")
+        self._chips = Chips(desk, self)
+        self._chips.changed.connect(self._edited)
+        self._chips.notice.connect(self.notice)
+        self._forecast = Forecast(model, before, desk.pool, desk.tasks, self)
+        self._forecast.changed.connect(self._priced)
+        self._takes: frozenset[MediaKind] | None = None
+        self.preview = Preview(self._chips, model, self)
+        model.changed.connect(self._model_changed)
+
+    # --- as it is
 
     @property
     def text(self) -> str:
@@ -72,121 +76,155 @@ class Composer(QObject):
 
     @property
     def chips(self) -> tuple[Chip, ...]:
-        """The attachments in the order in which they were added."""
-        return tuple(self._chips.values())
+        """The attachments in the order in which they are sent."""
+        return self._chips.all
+
+    @property
+    def cost(self) -> Cost | None:
+        """What sending it would cost; None while that is not known."""
+        return self._forecast.cost
+
+    @property
+    def obstacle(self) -> Obstacle | None:
+        """What keeps it from being sent, or should be known before."""
+        before = (item for turn in self._before().turns for item in turn.attachments)
+        return obstacle(self._text, self.chips, before, self._model, self.cost)
 
     @property
     def can_send(self) -> bool:
-        """Whether there is something to send and nothing is still being read."""
-        states = {chip.state for chip in self._chips.values()}
-        fits = len(self._text) <= MAX_CHARACTERS
-        return fits and "reading" not in states and ("ready" in states or bool(self._text.strip()))
+        """Whether there is something to send and nothing in the way."""
+        if self.empty or any(chip.state == "reading" for chip in self.chips):
+            return False
+        found = self.obstacle
+        return found is None or not found.blocks
 
     @property
     def empty(self) -> bool:
         """Whether nothing would be lost without this draft."""
-        return not self._chips and not self._text.strip()
+        return not self.chips and not self._text.strip()
+
+    def unfit(self, chip: Chip) -> str | None:
+        """Why the loaded model cannot read an attachment; None if it can."""
+        return unfit(chip.attachment, self._model)
+
+    def facts(self, attachment: Attachment) -> str:
+        """How large an attachment is, in a few words."""
+        return facts(attachment, self.preview.sampling)
+
+    # --- what a person does
 
     def set_text(self, text: str) -> None:
         """Take what is typed; a text over the limit is kept, but cannot be sent."""
-        if text == self._text:
-            return
-        if len(text) > MAX_CHARACTERS >= len(self._text):
-            self.notice.emit(
-                f"This text has {len(text) / 1e6:.1f} million characters. "
-                f"A message can hold {MAX_CHARACTERS // 1_000_000} million: shorten it to send."
-            )
-        self._text = text
-        self._edited()
-
-    def add_files(self, paths: Sequence[Path]) -> None:
-        """Attach files; each chip appears at once and becomes ready or failed when its file was read."""
-        for path in paths[: self._room(len(paths))]:
-            self._add(path.name, partial(read_file, path, self._desk.media))
-
-    def add_image_data(self, data: bytes, name: str) -> None:
-        """Attach a pasted or dragged picture given as the bytes of a picture file."""
-        if self._room(1):
-            self._add(name, partial(read_data, data, name, self._desk.media))
-
-    def add_data_url(self, url: str, name: str) -> None:
-        """Attach the picture inside a `data:` URL."""
-        if self._room(1):
-            self._add(name, partial(read_data_url, url, name, self._desk.media))
-
-    def remove(self, chip_id: str) -> None:
-        """Take an attachment out; one that is still being read is dropped when it arrives."""
-        if self._chips.pop(chip_id, None) is not None:
+        if text != self._text:
+            self._text = text
             self._edited()
 
+    def add_files(self, paths: Sequence[Path]) -> None:
+        """Attach files and what folders hold; chips appear at once and become ready or failed when they were read."""
+        self._chips.add_files(paths)
+
+    def add_data(self, data: bytes, name: str) -> None:
+        """Attach a pasted or dragged file given as its bytes."""
+        self._chips.add_data(data, name)
+
+    def add_data_url(self, url: str, name: str) -> None:
+        """Attach what is inside a `data:` URL."""
+        self._chips.add_data_url(url, name)
+
+    def add_text(self, text: str) -> None:
+        """Attach a long text that was pasted."""
+        if len(text) > MAX_TEXT:
+            self.notice.emit(
+                f"The pasted text has {len(text) / 1e6:.1f} million characters. "
+                f"A message can hold {MAX_TEXT // 1_000_000} million: paste a part of it."
+            )
+            return
+        self.add_data(text.encode(errors="replace"), "Pasted text.txt")
+
+    def remove(self, *chip_ids: str) -> None:
+        """Take attachments out; one that is still being read is dropped when it arrives."""
+        self._chips.remove(chip_ids)
+
+    def move(self, chip_id: str, to: int) -> None:
+        """Give an attachment another place, from 0."""
+        self._chips.move(chip_id, to)
+
+    def choose(self, chip_id: str, excerpt: Excerpt) -> None:
+        """Send another part of a clip or document."""
+        self._chips.choose(chip_id, excerpt)
+
+    def take_damaged(self, chip_id: str) -> None:
+        """Send what can be read of a damaged picture."""
+        self._chips.take_damaged(chip_id)
+
     def send(self) -> None:
-        """Hand text and readable attachments over as one turn and start an empty draft."""
+        """Hand text and attachments over as one turn and start an empty draft."""
         if not self.can_send:
             return
-        text = self._text
-        ready = tuple(chip.attachment for chip in self._chips.values() if chip.attachment is not None)
-        self._text = ""
-        self._chips.clear()
+        text, self._text = self._text, ""
+        ready = self._chips.clear()
         self._edited()
         self.submitted.emit(text, ready)
+
+    # --- what the chat and the library do
 
     def put_back(self, text: str, attachments: Sequence[Attachment]) -> None:
         """Return an unsent turn to the draft, before what is there."""
         self._text = "\n\n".join(part for part in (text, self._text) if part)
-        chips = [Chip(item.id, item.name, "ready", item) for item in attachments]
-        self._chips = {chip.id: chip for chip in chips} | self._chips
-        self._edited()
+        if attachments:
+            self._chips.put(attachments, first=True)
+        else:
+            self._edited()
 
     def restore(self, text: str, attachments: Sequence[Attachment]) -> None:
         """Show a draft that the library has kept."""
         self._text = text
-        self._chips = {item.id: Chip(item.id, item.name, "ready", item) for item in attachments}
+        with QSignalBlocker(self._chips):
+            self._chips.put(attachments, first=True)
+        self._kept = self.record()
+        self._look()
         self.changed.emit()
 
     def record(self) -> DraftRecord:
         """What the library keeps of the draft; files still being read are not part of it yet."""
-        ready = [chip.attachment.record() for chip in self._chips.values() if chip.attachment is not None]
-        return DraftRecord(self._text, tuple(ready))
+        return DraftRecord(self._text, tuple(item.record() for item in self._chips.ready))
 
-    def _room(self, wanted: int) -> int:
-        """How many more attachments fit; says so when that is less than wanted."""
-        room = MAX_ATTACHMENTS - len(self._chips)
-        if wanted > room:
-            verb = "was" if wanted - room == 1 else "were"
-            self.notice.emit(
-                f"A message can hold {MAX_ATTACHMENTS} attachments, so {wanted - room} {verb} left out. "
-                "Send the rest in another message."
-            )
-        return room
+    def close(self) -> None:
+        """Let go of what is being read or priced; the draft itself is kept."""
+        self._forecast.close()
+        self.preview.close()
+        self._chips.stop()
 
-    def _add(self, name: str, read: Callable[[], Attachment]) -> None:
-        chip = Chip(uuid4().hex, name, "reading")
-        self._chips[chip.id] = chip
-        self.changed.emit()
-        self._desk.tasks.start(self._read(chip, read), f"reading {name}")
+    def followed(self) -> None:
+        """The chat before the draft changed."""
+        self._forecast.again()
 
-    async def _read(self, chip: Chip, read: Callable[[], Attachment]) -> None:
-        try:
-            attachment = await asyncio.get_running_loop().run_in_executor(self._desk.pool, read)
-        except Refused as error:
-            self._refuse(chip, error)
-        else:
-            self._settle(replace(chip, state="ready", attachment=attachment))
-
-    def _refuse(self, chip: Chip, error: Refused) -> None:
-        if chip.id not in self._chips:
-            return
-        if error.picture:
-            self._settle(replace(chip, state="failed", error=str(error)))
-        else:
-            self.remove(chip.id)
-        self.notice.emit(str(error))
-
-    def _settle(self, chip: Chip) -> None:
-        if chip.id in self._chips:
-            self._chips[chip.id] = chip
-            self._edited()
+    # --- inside
 
     def _edited(self) -> None:
-        self._keep(self.record())
+        record = self.record()
+        if record != self._kept:
+            self._kept = record
+            self._keep(record)
+        self._look()
         self.changed.emit()
+
+    def _look(self) -> None:
+        if self.empty or any(chip.state == "reading" for chip in self.chips):
+            self._forecast.look(None)
+            return
+        fit = tuple(item for item in self._chips.ready if unfit(item, self._model) is None)
+        self._forecast.look(Turn(text=self._text, attachments=fit))
+
+    def _priced(self) -> None:
+        if self.cost is not None:
+            self._chips.price(self.cost.parts)
+        self.changed.emit()
+
+    def _model_changed(self) -> None:
+        """What fits and what it costs depends on the model; progress of loading does not matter."""
+        takes = self._model.takes if self._model.status == "ready" else None
+        if takes != self._takes:
+            self._takes = takes
+            self._look()
+            self.changed.emit()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence, Set
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 from uuid import uuid4
@@ -17,15 +17,18 @@ from app.state.answer import Answer, Ending
 from app.state.attachment import Attachment
 from app.state.branch import Offers, Tree, offers
 from app.state.composer import Composer, Desk
+from app.state.forecast import Before
 from app.state.identity import Identity, fresh
 from app.state.keeper import Keeper
 from app.state.model import Model
 from app.state.pulse import Info, Pulse, activity
+from app.state.queue import Queue
 from app.state.scheduler import Scheduler
 from app.state.title import automatic_title, numbered
 from app.state.turn import AnswerFacts, State, Turn, messages
 from app.storage.conversations import ConversationRecord, DraftRecord
 from engine.errors import EngineError
+from engine.messages import MediaKind
 from engine.request import Phase
 
 __all__ = ["AnswerFacts", "Conversation", "Offers", "Phase", "Room", "Turn"]
@@ -75,8 +78,11 @@ class Conversation(Identity):
         self._task: asyncio.Task[None] | None = None
         self._live: Answer | None = None
         self._ended: State = "stopped"
-        self.composer = Composer(room.desk, self._keep_draft, self)
+        self.composer = Composer(room.desk, room.model, self._keep_draft, self._before_draft, self)
         self.composer.submitted.connect(self._submit)
+        self.queue = Queue(lambda: self.turns, self._keep_waiting, self._take_back, self)
+        for followed in (self.branch_changed, self.instructed):
+            followed.connect(self.composer.followed)
 
     # --- what the views ask for
 
@@ -205,6 +211,7 @@ class Conversation(Identity):
     async def close(self, ended: State = "stopped") -> None:
         """Abort the answer, if any, and keep what there is of it with the state `ended`."""
         self._ended = ended
+        self.composer.close()
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait([self._task])
@@ -234,6 +241,7 @@ class Conversation(Identity):
             self._show_what_followed()
             self._answer_the_unanswered(self._ended)
         self._show_activity(None, "", None)
+        self.composer.followed()
 
     def _show_what_followed(self) -> None:
         """Nothing new came under the end of the branch: show again what stood there."""
@@ -270,6 +278,7 @@ class Conversation(Identity):
             self._tree.add(question)
             self._keep(question)
             self.turn_changed.emit(question.id)
+            self.turn_added.emit(question.id)
         answer = Turn(role="assistant", state="live", parent_id=self.turns[position - 1].id)
         self.turns.insert(position, answer)
         self._tree.add(answer)
@@ -285,7 +294,7 @@ class Conversation(Identity):
         return answer
 
     async def _stream(self, scheduler: Scheduler, turn: Turn) -> None:
-        before, options = self._request(turn)
+        before, options = self._request(turn, scheduler.takes)
         begun = turn.begun
         self._live = live = Answer(scheduler, turn, partial(self._grown, turn))
         self._room.pulse.follow(live.request_id, self._told)
@@ -300,9 +309,9 @@ class Conversation(Identity):
             self._live = None
             self._room.pulse.forget(live.request_id)
 
-    def _request(self, answer: Turn) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    def _request(self, answer: Turn, takes: Set[MediaKind]) -> tuple[list[dict[str, Any]], dict[str, Any]]:
         """Messages and options for an answer; what there is of it already is its beginning."""
-        said = messages(self.turns[: self.turns.index(answer)], self.system_prompt)
+        said = messages(self.turns[: self.turns.index(answer)], self.system_prompt, takes)
         options = self.sampling.over(self._room.generation().options())
         if answer.begun:
             said.append(answer.message() | {"reasoning_content": answer.reasoning})
@@ -345,6 +354,17 @@ class Conversation(Identity):
         if waiting:
             self._keep()
 
+    def _take_back(self, turn: Turn) -> None:
+        self.turns.remove(turn)
+        self._keeper.remove(turn)
+        self.turn_removed.emit(turn.id)
+
+    def _before_draft(self) -> Before:
+        """What the draft would follow: also questions that wait, but not the answer being written."""
+        turns = tuple(replace(turn, state="done") if turn.state == "queued" else turn for turn in self.turns)
+        options = self.sampling.over(self._room.generation().options())
+        return Before(turns, self.system_prompt, options["template_options"])
+
     # --- activity
 
     def _told(self, info: Info) -> None:
@@ -365,6 +385,13 @@ class Conversation(Identity):
         """Write the conversation, and one turn of it, to the library."""
         self._keeper.change(active_leaf=self._leaf())
         super()._keep(turn)
+
+    def _keep_waiting(self, turns: Sequence[Turn]) -> None:
+        """Write questions that wait; several of them in their new order, which is that of writing."""
+        for turn in turns:
+            if len(turns) > 1:
+                self._keeper.remove(turn)
+            self._keeper.keep(turn)
 
     def _keep_draft(self, draft: DraftRecord) -> None:
         if not self.kept:

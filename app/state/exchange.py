@@ -13,9 +13,10 @@ from typing import Any, TypeVar
 
 from PySide6.QtCore import QObject, Signal
 
-from app.state.attachment import Attachment, Refused, read_data
+from app.state.attachment import Attachment
 from app.state.branch import Tree
 from app.state.journal import Journal
+from app.state.reading import Reading, Refused, read_data
 from app.state.talk import ExchangeError, Incoming
 from app.state.tasks import Tasks
 from app.state.turn import Turn
@@ -112,7 +113,7 @@ class Exchange(QObject):
     def _keep(self, data: bytes, name: str) -> Attachment | None:
         """On a pool thread."""
         try:
-            return read_data(data, name, self._media)
+            return read_data(data, name, Reading(self._media))
         except Refused:
             return None
 

@@ -47,6 +47,7 @@ class Preferences(QObject):
         self._timer.setSingleShot(True)
         self._timer.setInterval(_SAVE_AFTER_MS)
         self._timer.timeout.connect(self._save)
+        model.unload_after(settings.unload_after_minutes)
 
     # --- values
 
@@ -152,6 +153,8 @@ class Preferences(QObject):
             self.settings.engine = config
         else:
             setattr(getattr(self.settings, group) if group else self.settings, name, value)
+        if name == "unload_after_minutes":
+            self.model.unload_after(value)
 
 
 def _place(key: str) -> tuple[str, str]:

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import importlib
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from engine.config import MLLMSchedulerConfig
 from engine.errors import ModelLoadError
 from engine.messages import MediaKind
 from engine.models.local import examine
 from engine.request import MLLMRequest, RequestOutput
+
+if TYPE_CHECKING:
+    from engine.forecast import Estimate
 
 T = TypeVar("T")
 Progress = Callable[[float, str], None]
@@ -27,6 +30,20 @@ class Scheduler(Protocol):
     @property
     def takes(self) -> frozenset[MediaKind]:
         """Kinds of media that the model reads."""
+        ...
+
+    @property
+    def context_limit(self) -> int:
+        """Most tokens of one conversation, its answer included."""
+        ...
+
+    @property
+    def sampling(self) -> tuple[float, int]:
+        """Frames per second taken from a clip that asks for no other rate, and the most frames of one clip."""
+        ...
+
+    def estimate(self, messages: Sequence[Mapping[str, Any]], **template_options: Any) -> Estimate:
+        """What a conversation would cost; any thread may ask."""
         ...
 
     async def add_request_async(self, prompt: str | None = None, **options: Any) -> str:

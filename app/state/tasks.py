@@ -14,6 +14,15 @@ class Tasks:
         """Start with none."""
         self._running: set[asyncio.Task[Any]] = set()
 
+    @property
+    def possible(self) -> bool:
+        """Whether a loop runs; timers may still fire when the last one has ended."""
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            return False
+        return True
+
     def start(self, work: Coroutine[Any, Any, Any], name: str) -> asyncio.Task[Any]:
         """Run `work` on the current loop; also from a plain Qt slot while that loop runs."""
         task = asyncio.get_running_loop().create_task(work, name=name)

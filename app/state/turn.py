@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Literal
 from uuid import uuid4
 
-from app.state.attachment import Attachment
+from app.state.attachment import NOUNS, Attachment
 from app.storage.conversations import Role, TurnRecord
 from app.storage.media import MediaStore
+from engine.messages import MediaKind
 from engine.request import MLLMRequest, RequestOutput
 
 State = Literal["queued", "live", "done", "stopped", "cut", "failed"]
@@ -126,9 +127,12 @@ class Turn:
         """The same turn as part of another chat."""
         return replace(self, id=uuid4().hex, parent_id=parent_id)
 
-    def message(self) -> dict[str, Any]:
-        """The turn as a chat message with content parts, pictures first."""
-        parts: list[dict[str, Any]] = [{"type": item.kind, item.kind: str(item.path)} for item in self.attachments]
+    def message(self, takes: Set[MediaKind] | None = None) -> dict[str, Any]:
+        """The turn as a chat message with content parts, media first.
+
+        Media that a model does not take stand there by their names; None: it takes all.
+        """
+        parts = [item.part() if _read_by(item, takes) else _named(item) for item in self.attachments]
         if self.text:
             parts.append({"type": "text", "text": self.text})
         return {"role": self.role, "content": parts}
@@ -166,7 +170,17 @@ class Turn:
         )
 
 
-def messages(turns: Sequence[Turn], system_prompt: str = "") -> list[dict[str, Any]]:
-    """The chat messages of a branch, with the pictures of every turn."""
+def messages(
+    turns: Sequence[Turn], system_prompt: str = "", takes: Set[MediaKind] | None = None
+) -> list[dict[str, Any]]:
+    """The chat messages of a branch, with the media of every turn that the model takes."""
     head = [{"role": "system", "content": system_prompt}] if system_prompt else []
-    return head + [turn.message() for turn in turns if turn.told]
+    return head + [turn.message(takes) for turn in turns if turn.told]
+
+
+def _read_by(item: Attachment, takes: Set[MediaKind] | None) -> bool:
+    return takes is None or item.needs is None or item.needs in takes
+
+
+def _named(item: Attachment) -> dict[str, Any]:
+    return {"type": "text", "text": f"[{NOUNS[item.kind]}: {item.name}]\n"}

@@ -10,12 +10,12 @@ from typing import Literal
 
 Role = Literal["user", "assistant"]
 _TURN_COLUMNS = "id, conversation_id, parent_id, role, text, reasoning, state, error, facts, created"
-_ATTACHMENT_COLUMNS = "id, kind, name, digest, file, size, width, height, note"
+_ATTACHMENT_COLUMNS = "id, kind, name, digest, file, size, width, height, note, details"
 
 
 @dataclass(frozen=True, slots=True)
 class AttachmentRecord:
-    """Media of a turn or draft; `digest` names the pixels, `file` our copy in the media folder."""
+    """Media of a turn or draft; `digest` names the content, `file` our copy in the media folder, `details` is JSON."""
 
     id: str
     kind: str
@@ -26,6 +26,7 @@ class AttachmentRecord:
     width: int
     height: int
     note: str | None
+    details: str = "{}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +113,7 @@ def put_turn(connection: sqlite3.Connection, record: TurnRecord) -> None:
     connection.execute(f"INSERT INTO turns ({_TURN_COLUMNS}) VALUES (?{', ?' * (len(values) - 1)})", values)
     for position, item in enumerate(record.attachments):
         connection.execute(
-            f"INSERT INTO attachments (turn_id, position, {_ATTACHMENT_COLUMNS}) VALUES (?, ?{', ?' * 9})",
+            f"INSERT INTO attachments (turn_id, position, {_ATTACHMENT_COLUMNS}) VALUES (?, ?{', ?' * 10})",
             (record.id, position, *(getattr(item, name) for name in _ATTACHMENT_COLUMNS.split(", "))),
         )
 

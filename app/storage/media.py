@@ -5,9 +5,17 @@ from __future__ import annotations
 import os
 import tempfile
 import time
+from collections.abc import Callable, Iterator
 from collections.abc import Set as AbstractSet
+from contextlib import contextmanager
+from hashlib import blake2b
 from pathlib import Path
+from typing import IO
 
+from engine.errors import MediaCancelled
+
+_DIGEST_BYTES = 16
+_CHUNK_BYTES = 1 << 20
 _SETTLED_S = 3600.0
 """Younger files may belong to a draft that is just being written."""
 
@@ -28,6 +36,30 @@ class MediaStore:
         path = self.folder / f"{digest}{suffix}"
         self._write(path, data)
         return path
+
+    def add_data(self, suffix: str, data: bytes) -> tuple[Path, str]:
+        """Keep `data` under a digest of its bytes; returns our copy and the digest. Errors are those of `add`."""
+        digest = blake2b(data, digest_size=_DIGEST_BYTES).hexdigest()
+        return self.add(digest, suffix, data), digest
+
+    def add_file(self, suffix: str, source: Path, should_stop: Callable[[], bool] = lambda: False) -> tuple[Path, str]:
+        """Copy a file of any size under a digest of its bytes; returns our copy and the digest.
+
+        Raises:
+            OSError: the source cannot be read, the disk is full or the folder cannot be written.
+            MediaCancelled: `should_stop` returned True.
+        """
+        hashed = blake2b(digest_size=_DIGEST_BYTES)
+        with source.open("rb") as original, self._temporary() as (copy, temporary):
+            while chunk := original.read(_CHUNK_BYTES):
+                if should_stop():
+                    raise MediaCancelled("Copying the file was cancelled.")
+                hashed.update(chunk)
+                copy.write(chunk)
+            digest = hashed.hexdigest()
+            path = self.folder / f"{digest}{suffix}"
+            self._settle(copy, temporary, path)
+        return path, digest
 
     def add_thumbnail(self, digest: str, png: bytes) -> None:
         """Keep the small picture that stands for a file on the screen."""
@@ -58,18 +90,27 @@ class MediaStore:
         return self.folder / f"{digest}.thumb.png"
 
     def _write(self, path: Path, data: bytes) -> None:
-        """Appear complete or not at all: temporary file, fsync, rename."""
         if path.exists():
             os.utime(path)
             return
+        with self._temporary() as (file, temporary):
+            file.write(data)
+            self._settle(file, temporary, path)
+
+    @contextmanager
+    def _temporary(self) -> Iterator[tuple[IO[bytes], Path]]:
+        """A file in the folder that is gone again unless it was settled."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=self.folder, suffix=".part")
+        handle, name = tempfile.mkstemp(dir=self.folder, suffix=".part")
         try:
             with os.fdopen(handle, "wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(temporary, path)
-        except BaseException:
-            Path(temporary).unlink(missing_ok=True)
-            raise
+                yield file, Path(name)
+        finally:
+            Path(name).unlink(missing_ok=True)
+
+    @staticmethod
+    def _settle(file: IO[bytes], temporary: Path, path: Path) -> None:
+        """Appear complete or not at all: fsync, rename."""
+        file.flush()
+        os.fsync(file.fileno())
+        os.replace(temporary, path)

@@ -112,5 +112,9 @@ CREATE TRIGGER title_changed AFTER UPDATE OF title ON conversations BEGIN
 END;
 """
 
-MIGRATIONS: tuple[tuple[Version, str], ...] = ((Version(1, 0), _FIRST),)
+_DETAILS = """
+ALTER TABLE attachments ADD COLUMN details TEXT NOT NULL DEFAULT '{}';
+"""
+
+MIGRATIONS: tuple[tuple[Version, str], ...] = ((Version(1, 0), _FIRST), (Version(1, 1), _DETAILS))
 """Each script leads from the version before it to its own; a shipped one never changes."""

@@ -12,9 +12,12 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
 from app.views import drop
 from app.views.buttons import IconButton
-from app.views.chip import ChipView
+from app.views.chip_row import ChipRow
+from app.views.closer import Closer
+from app.views.cost import CostLabel
 from app.views.field import Field
-from app.views.flow import Flow
+from app.views.notice import Notice, ObstacleBar
+from app.views.queue import QueueView
 from app.views.theme import COLUMN_PX, color, set_font
 
 if TYPE_CHECKING:
@@ -23,36 +26,6 @@ if TYPE_CHECKING:
 
 
 STOP_KEYS = "⌘." if sys.platform == "darwin" else "Ctrl+."
-
-
-class Notice(QWidget):
-    """One sentence above the field, until it is dismissed or a newer one comes."""
-
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self._label = QLabel(self)
-        self._label.setObjectName("warning")
-        self._label.setWordWrap(True)
-        self.close_button = IconButton("close", "Dismiss", self)
-        self.close_button.clicked.connect(self.hide)
-        row = QHBoxLayout(self)
-        row.setContentsMargins(12, 6, 8, 6)
-        row.addWidget(self._label, 1)
-        row.addWidget(self.close_button)
-        self.hide()
-
-    def say(self, text: str) -> None:
-        """Show a sentence."""
-        self._label.setText(text)
-        self.setAccessibleName(text)
-        self.show()
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self)
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        painter.setPen(color("warning", 0.4))
-        painter.setBrush(color("warning_surface"))
-        painter.drawRoundedRect(QRectF(self.rect()).adjusted(0.5, 0.5, -0.5, -0.5), 8, 8)
 
 
 class Card(QWidget):
@@ -77,25 +50,40 @@ class ComposerView(QWidget):
 
     Signals:
         pick: the person wants to choose files.
+        shoot: the person wants to take a screenshot.
     """
 
     pick = Signal()
+    shoot = Signal()
 
     def __init__(self, conversation: Conversation, model: Model, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._chat, self._draft, self._model = conversation, conversation.composer, model
-        self._chips: dict[str, ChipView] = {}
         self.field = Field(self)
         self.notice = Notice(self)
+        self.queue = QueueView(conversation, self)
+        self.obstacle = ObstacleBar(self)
+        self._closer: Closer | None = None
         self._lay_out()
         self._connect()
         self._take()
+        self._order_focus()
+
+    @property
+    def closer(self) -> Closer:
+        """The closer look at an attachment; made when it is first wanted."""
+        if self._closer is None:
+            self._closer = Closer(self._draft, self._card)
+            self._inside.insertWidget(1, self._closer)
+            self._order_focus()
+        return self._closer
 
     def _lay_out(self) -> None:
-        card = Card(self.field, self)
-        self._row = QWidget(card)
-        self._flow = Flow(self._row)
-        self._attach = IconButton("attach", "Add pictures", card)
+        self._card = card = Card(self.field, self)
+        self.chips = ChipRow(self._draft, card)
+        self._attach = IconButton("attach", "Add files", card)
+        self._shot = IconButton("camera", "Take a screenshot", card)
+        self._cost = CostLabel(card)
         self._send = IconButton("send", "Send", card, role="on_accent")
         self._send.setObjectName("send")
         self._hint = QLabel(card)
@@ -103,20 +91,25 @@ class ComposerView(QWidget):
         set_font(self._hint, 12)
         below = QHBoxLayout()
         below.setSpacing(8)
-        for part in (self._attach, self._hint):
+        for part in (self._attach, self._shot, self._hint):
             below.addWidget(part)
         below.addStretch(1)
+        below.addWidget(self._cost)
         below.addWidget(self._send)
-        inside = QVBoxLayout(card)
+        self._inside = inside = QVBoxLayout(card)
         inside.setContentsMargins(12, 10, 10, 10)
         inside.setSpacing(8)
-        inside.addWidget(self._row)
-        inside.addWidget(self.field)
+        for widget in (self.chips, self.obstacle, self.field):
+            inside.addWidget(widget)
         inside.addLayout(below)
+        self._stand([self.queue, self.notice, card])
+
+    def _stand(self, parts: list[QWidget]) -> None:
+        """Put the parts one above the other, in line with the transcript."""
         column = QVBoxLayout()
         column.setSpacing(8)
-        column.addWidget(self.notice)
-        column.addWidget(card)
+        for part in parts:
+            column.addWidget(part)
         middle = QWidget(self)
         middle.setLayout(column)
         column.setContentsMargins(0, 0, 0, 0)
@@ -124,12 +117,14 @@ class ComposerView(QWidget):
         outside = QHBoxLayout(self)
         outside.setContentsMargins(24, 4, 24, 16)
         outside.addWidget(middle)
-        self._order_focus()
 
     def _order_focus(self) -> None:
         """Let Tab visit the composer from top to bottom."""
-        chips = [view.remove for view in self._chips.values()]
-        stops: list[QWidget] = [self.notice.close_button, *chips, self.field, self._attach, self._send]
+        chips = [stop for view in self.chips.views.values() for stop in (view, view.remove)]
+        closer = self._closer.stops() if self._closer is not None else []
+        ways_out = [self.obstacle.accept_button, self.obstacle.remove_button]
+        last = [self.field, self._attach, self._shot, self._send]
+        stops = [*self.queue.stops(), self.notice.close_button, *chips, *closer, *ways_out, *last]
         for before, after in itertools.pairwise(stops):
             QWidget.setTabOrder(before, after)
 
@@ -139,8 +134,13 @@ class ComposerView(QWidget):
         self.field.brought.connect(lambda found: drop.put(found, self._draft))
         self._send.clicked.connect(self._press)
         self._attach.clicked.connect(self.pick)
+        self._shot.clicked.connect(self.shoot)
         self._draft.changed.connect(self._take)
+        self._draft.preview.changed.connect(self._show_chips)
         self._draft.notice.connect(self.notice.say)
+        self.chips.rearranged.connect(self._order_focus)
+        self.obstacle.removed.connect(self._remove_obstacle)
+        self.obstacle.accepted.connect(self._accept_damaged)
         self._chat.activity_changed.connect(self._show_button)
         self._model.changed.connect(self._show_button)
 
@@ -156,50 +156,49 @@ class ComposerView(QWidget):
                 self.field.setPlainText(self._draft.text)
                 self.field.moveCursor(self.field.textCursor().MoveOperation.End)
         self._show_chips()
+        self.obstacle.show_obstacle(self._draft.obstacle)
+        self._cost.show_cost(self._draft.cost)
         self._show_button()
 
     def _show_chips(self) -> None:
-        chips = {chip.id: chip for chip in self._draft.chips}
-        for gone in set(self._chips) - set(chips):
-            view = self._chips.pop(gone)
-            view.hide()
-            view.deleteLater()
-        for chip in chips.values():
-            if chip.id in self._chips:
-                if chip.error and not self._chips[chip.id].failed:
-                    self.notice.say(chip.error)
-                self._chips[chip.id].show_chip(chip)
-            else:
-                view = self._chips[chip.id] = ChipView(chip, self._row)
-                view.removed.connect(self._draft.remove)
-                self._flow.addWidget(view)
-                self._order_focus()
-        self._row.setVisible(bool(chips))
+        self.chips.take()
+        if self._draft.preview.chip_id or self._closer is not None:
+            self.closer.take()
 
     def _stops(self) -> bool:
         """Whether the button stops: an answer is coming and there is nothing to send."""
         return self._chat.phase is not None and not self._draft.text.strip() and not self._draft.chips
 
     def _show_button(self) -> None:
-        stops = self._stops()
-        self._send.picture("stop" if stops else "send", "on_accent" if stops or self._draft.can_send else "muted")
+        stops, can_send = self._stops(), self._draft.can_send
+        self._send.picture("stop" if stops else "send", "on_accent" if stops or can_send else "muted")
         name = "Stop" if stops else "Send"
         if self._send.accessibleName() != name:
             self._send.rename(name, f"Stop ({STOP_KEYS})" if stops else "Send (Enter)")
-        self._send.setEnabled(stops or self._draft.can_send)
-        hint = self._advice()
+        self._send.setEnabled(stops or can_send)
+        hint = self._advice(can_send=can_send)
         if hint != self._hint.text():
             self._hint.setText(hint)
 
-    def _advice(self) -> str:
+    def _advice(self, *, can_send: bool) -> str:
         reading = sum(chip.state == "reading" for chip in self._draft.chips)
         if reading:
-            return f"Reading {reading} picture{'' if reading == 1 else 's'} …"
-        if self._draft.chips and self._model.status == "ready" and not self._model.takes_images:
-            return f"{self._model.name} cannot see pictures"
+            return f"Reading {reading} file{'' if reading == 1 else 's'} …"
         if self._chat.phase is not None:
-            return "Enter queues the next message" if self._draft.can_send else f"{STOP_KEYS} stops"
+            return "Enter queues the next message" if can_send else f"{STOP_KEYS} stops"
         return "Shift+Enter starts a new line" if self._draft.text else ""
+
+    def _remove_obstacle(self) -> None:
+        found = self._draft.obstacle
+        if found is not None:
+            self._draft.remove(*found.remove)
+        self.field.setFocus()
+
+    def _accept_damaged(self) -> None:
+        found = self._draft.obstacle
+        if found is not None and found.damaged:
+            self._draft.take_damaged(found.damaged)
+        self.field.setFocus()
 
     def _submit(self) -> None:
         if self._draft.can_send:

@@ -2,43 +2,69 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from dataclasses import dataclass
+from html import unescape
 from pathlib import Path
 
-from PySide6.QtCore import QBuffer, QByteArray, QIODevice, QMimeData, QObject, QRectF, Qt, QThreadPool, Signal
-from PySide6.QtGui import QImage, QPainter, QPaintEvent, QPen
-from PySide6.QtWidgets import QWidget
+from PySide6.QtCore import QBuffer, QByteArray, QIODevice, QMimeData, QObject, QThreadPool, QUrl, Signal
+from PySide6.QtGui import QImage
 
-from app.state.attachment import Refused, refuse_other_kind
-from app.state.composer import Composer
-from app.views.theme import color, ui_font
+from app.state.attachment import NOUNS, SUFFIXES, UNREADABLE, kind_of_name
+from app.state.composer import LONG_TEXT, MAX_ATTACHMENTS, Composer
 
-PICTURES = (".png", ".jpg", ".jpeg", ".jfif", ".gif", ".webp", ".heic", ".heif", ".avif", ".bmp", ".tif", ".tiff")
+FILTERS = [
+    f"{words} ({' '.join(f'*{suffix}' for kind in kinds for suffix in SUFFIXES[kind])})"
+    for words, kinds in (
+        ("All that Braid reads", tuple(SUFFIXES)),
+        ("Pictures", ("image",)),
+        ("Clips and sounds", ("video", "audio")),
+        ("Documents and text", ("pdf", "text")),
+    )
+] + ["All files (*)"]
+"""What the file dialog offers."""
 _RAW = ("image/png", "image/jpeg", "image/webp", "image/gif", "image/tiff")
+_DATA_URL = re.compile(r"\s*data:(image|video|audio|application/pdf)[^,]*,", re.IGNORECASE)
+_IMAGE_SOURCE = re.compile(r"""<img\b[^>]*?\bsrc\s*=\s*["']((?:data|file):[^"']+)["']""", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
 class Dropped:
-    """One drag or paste; at most one of the three ways to carry pictures is used, files first."""
+    """One drag or paste; only one of the ways to carry media is used, files first.
+
+    Attributes:
+        files: files and folders.
+        refused: files that Braid cannot read, by their names.
+        raw: the bytes of a picture file and their type.
+        image: a picture that exists only as pixels.
+        data_urls: pictures and other media inside the addresses themselves.
+        text: words.
+        remote: it only points at something on the web.
+    """
 
     files: tuple[Path, ...] = ()
     refused: tuple[Path, ...] = ()
     raw: tuple[bytes, str] | None = None
     image: QImage | None = None
-    data_url: str = ""
+    data_urls: tuple[str, ...] = ()
     text: str = ""
     remote: bool = False
 
     @property
-    def pictures(self) -> bool:
+    def media(self) -> bool:
         """Whether there is something to attach."""
-        return bool(self.files or self.raw or self.image or self.data_url)
+        return bool(self.files or self.raw or self.image or self.data_urls or self.long)
+
+    @property
+    def long(self) -> bool:
+        """Whether it is a text so long that it is attached, not typed."""
+        return len(self.text) > LONG_TEXT
 
     @property
     def usable(self) -> bool:
         """Whether dropping it does anything but explain why not."""
-        return self.pictures or bool(self.text)
+        return self.media or bool(self.text)
 
 
 def read(mime: QMimeData, *, text_first: bool = False) -> Dropped:
@@ -46,57 +72,83 @@ def read(mime: QMimeData, *, text_first: bool = False) -> Dropped:
 
     Spreadsheets and word processors put a picture of their text beside it: ``text_first`` (a paste) prefers the text.
     """
-    local = [Path(url.toLocalFile()) for url in mime.urls() if url.isLocalFile()]
-    if local:
-        refused = tuple(path for path in local if _refused(path))
-        return Dropped(files=tuple(path for path in local if path not in refused), refused=refused)
+    urls = mime.urls()
+    if local := [Path(url.toLocalFile()) for url in urls if url.isLocalFile()]:
+        return _files(local)
     text = mime.text() if mime.hasText() else ""
-    if text.startswith("data:image/"):
-        return Dropped(data_url=text.strip())
-    if mime.hasImage() and not (text_first and text.strip() and not mime.hasUrls()):
+    if inside := _data_urls(text, urls):
+        return Dropped(data_urls=inside)
+    words_win = text_first and text.strip() and not urls
+    if mime.hasImage() and not words_win:
         raw = next(((bytes(mime.data(kind).data()), kind) for kind in _RAW if mime.hasFormat(kind)), None)
         return Dropped(raw=raw) if raw else Dropped(image=QImage(mime.imageData()))
-    return Dropped(text="" if mime.hasUrls() else text, remote=mime.hasUrls())
+    if mime.hasHtml() and not words_win and (found := _in_page(mime.html())).media:
+        return found
+    return Dropped(text="" if urls else text, remote=bool(urls))
 
 
-def _refused(path: Path) -> bool:
-    try:
-        refuse_other_kind(path.name)
-    except Refused:
-        return True
-    return path.suffix.lower() not in PICTURES
+def _files(paths: list[Path]) -> Dropped:
+    refused = tuple(path for path in paths if path.suffix.lower() in UNREADABLE)
+    return Dropped(files=tuple(path for path in paths if path not in refused), refused=refused)
 
 
-def sentence(dropped: Dropped, title: str | None) -> str:
-    """What letting go will do; ``title`` is the chat's, None for a new tab."""
+def _data_urls(text: str, urls: list[QUrl]) -> tuple[str, ...]:
+    if _DATA_URL.match(text):
+        return (text.strip(),)
+    encoded = QUrl.ComponentFormattingOption.FullyEncoded
+    return tuple(url.toString(encoded) for url in urls if url.scheme() == "data")
+
+
+def _in_page(html: str) -> Dropped:
+    """Pictures that a piece of a web page carries in itself or shows from this computer."""
+    sources = [unescape(source) for source in _IMAGE_SOURCE.findall(html)]
+    files = [Path(QUrl(source).toLocalFile()) for source in sources if source[:5].lower() == "file:"]
+    return Dropped(files=tuple(files), data_urls=tuple(source for source in sources if source[:5].lower() == "data:"))
+
+
+def sentence(dropped: Dropped, title: str | None, room: int = MAX_ATTACHMENTS) -> str:
+    """What letting go will do; ``title`` is the chat's, None for a new tab, ``room`` how many more it takes."""
     if not dropped.usable:
         return _cannot(dropped)
-    where = "Open in a new tab" if title is None else ""
-    if dropped.text:
-        return where or f"Put the text into {title}"
-    count = len(dropped.files) or 1
-    what = f"Add {count} pictures to {title}" if count > 1 else f"Add 1 picture to {title}"
-    return where or what
+    if title is None:
+        return "Open in a new tab"
+    if dropped.text and not dropped.long:
+        return f"Put the text into {title}"
+    count = len(dropped.files) or len(dropped.data_urls) or 1
+    if count > room:
+        return f"Add the first {room} of {count} files to {title}: a message holds {MAX_ATTACHMENTS}"
+    return f"Add {_what(dropped, count)} to {title}"
+
+
+def _what(dropped: Dropped, count: int) -> str:
+    kinds = {kind_of_name(path.name) for path in dropped.files} or {"text" if dropped.long else "image"}
+    (kind, *others) = kinds
+    if kind is None or others:
+        only = dropped.files[0] if count == 1 else None
+        return f"“{only.name}”" if only is not None else f"{count} files"
+    return f"1 {NOUNS[kind]}" if count == 1 else f"{count} {NOUNS[kind]}s"
 
 
 def _cannot(dropped: Dropped) -> str:
     if dropped.remote:
-        return "Braid does not fetch pictures from the web: save it first, then drop the file"
+        return "Braid does not fetch from the web: save it first, then drop the file"
     kinds = Counter(path.suffix.lower() or path.name for path in dropped.refused)
     names = ", ".join(name for name, _ in kinds.most_common(3))
-    return f"Braid cannot read {names}" if names else "There is no picture in this"
+    return f"Braid cannot read {names}" if names else "There is nothing in this that Braid reads"
 
 
 def put(dropped: Dropped, draft: Composer) -> None:
     """Add what was dropped or pasted to a draft; refused files are named there, each with its reason."""
     if paths := [*dropped.files, *dropped.refused]:
         draft.add_files(paths)
-    elif dropped.data_url:
-        draft.add_data_url(dropped.data_url, "Picture")
-    elif dropped.raw:
-        draft.add_image_data(dropped.raw[0], f"Picture.{dropped.raw[1].removeprefix('image/')}")
+    for url in dropped.data_urls:
+        draft.add_data_url(url, "Picture" if url[5:10].lower() == "image" else "Pasted file")
+    if dropped.raw:
+        draft.add_data(dropped.raw[0], f"Picture.{dropped.raw[1].removeprefix('image/')}")
     elif dropped.image is not None and not dropped.image.isNull():
         Encoder(dropped.image, draft).start()
+    elif dropped.long:
+        draft.add_text(dropped.text)
     elif dropped.remote:
         draft.notice.emit(f"{_cannot(dropped)}.")
 
@@ -119,7 +171,7 @@ class Encoder(QObject):
     def _done(self, data: bytes) -> None:
         draft = self.parent()
         if isinstance(draft, Composer):
-            draft.add_image_data(data, "Pasted picture.png")
+            draft.add_data(data, "Pasted picture.png")
         self.deleteLater()
 
 
@@ -129,47 +181,3 @@ def _png(image: QImage) -> bytes:
     buffer.open(QIODevice.OpenModeFlag.WriteOnly)
     image.save(buffer, "PNG", 80)  # type: ignore[call-overload]  # the stubs want bytes, Qt wants str
     return bytes(data.data())
-
-
-class Veil(QWidget):
-    """Dims a part of the window during a drag and says what letting go will do."""
-
-    def __init__(self, parent: QWidget) -> None:
-        super().__init__(parent)
-        self.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
-        self._text, self._refuses = "", False
-        self.hide()
-
-    def lift(self, rect: QRectF, text: str, *, refuses: bool) -> None:
-        """Cover ``rect`` of the parent with the sentence."""
-        self.setGeometry(rect.toRect())
-        if (text, refuses) != (self._text, self._refuses):
-            self._text, self._refuses = text, refuses
-            self.setAccessibleName(text)
-            self.update()
-        self.raise_()
-        self.show()
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self)
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        painter.fillRect(self.rect(), color("surface", 0.86))
-        ink = color("error" if self._refuses else "accent")
-        painter.setPen(QPen(ink, 2))
-        painter.setBrush(Qt.BrushStyle.NoBrush)
-        painter.drawRoundedRect(QRectF(self.rect()).adjusted(9, 9, -9, -9), 10, 10)
-        self._say(painter)
-
-    def _say(self, painter: QPainter) -> None:
-        """The sentence on a pill, so that what lies behind the veil does not run into it."""
-        large = self.height() > 80
-        painter.setFont(ui_font(17 if large else 13, strong=True))
-        metrics, room = painter.fontMetrics(), self.width() - 80
-        text = metrics.elidedText(self._text, Qt.TextElideMode.ElideMiddle, room)
-        pill = QRectF(0, 0, metrics.horizontalAdvance(text) + 40, 44 if large else 24)
-        pill.moveCenter(QRectF(self.rect()).center())
-        painter.setPen(color("line") if large else Qt.PenStyle.NoPen)
-        painter.setBrush(color("raised"))
-        painter.drawRoundedRect(pill, pill.height() / 2, pill.height() / 2)
-        painter.setPen(color("error" if self._refuses else "text"))
-        painter.drawText(pill, Qt.AlignmentFlag.AlignCenter, text)

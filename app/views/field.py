@@ -14,11 +14,11 @@ _PAGES = {Qt.Key.Key_PageUp: -1, Qt.Key.Key_PageDown: 1}
 
 
 class Field(QPlainTextEdit):
-    """The text field: Enter sends, Shift+Enter breaks the line, pictures may be pasted.
+    """The text field: Enter sends, Shift+Enter breaks the line, files and pictures may be pasted.
 
     Signals:
         submitted: Enter was pressed.
-        brought: something that is not plain text was pasted.
+        brought: something was pasted that is not plain text, or too long to be typed.
         focused: it got or lost the keyboard.
         paged: scroll the conversation by pages (-1 up, 1 down).
         recalled: the arrow up was pressed in the empty field.
@@ -33,7 +33,7 @@ class Field(QPlainTextEdit):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setAccessibleName("Message")
-        self.setPlaceholderText("Ask anything, or drop a picture")
+        self.setPlaceholderText("Ask anything, or drop pictures, clips, sounds, documents")
         set_font(self, TEXT_PX)
         self.setAcceptDrops(False)  # the window takes drops anywhere
         self.setTabChangesFocus(True)
@@ -56,11 +56,11 @@ class Field(QPlainTextEdit):
             super().keyPressEvent(event)
 
     def canInsertFromMimeData(self, source: QMimeData) -> bool:
-        return source.hasUrls() or source.hasImage() or super().canInsertFromMimeData(source)
+        return source.hasUrls() or source.hasImage() or source.hasHtml() or super().canInsertFromMimeData(source)
 
     def insertFromMimeData(self, source: QMimeData) -> None:
         found = drop.read(source, text_first=True)
-        if found.text:
+        if found.text and not found.long:
             self.insertPlainText(found.text)
         else:
             self.brought.emit(found)

@@ -28,6 +28,12 @@ class Flow(QLayout):
     def takeAt(self, index: int) -> QLayoutItem | None:
         return self._items.pop(index) if 0 <= index < len(self._items) else None
 
+    def arrange(self, widgets: list[QWidget]) -> None:
+        """Put the items in the order of their widgets."""
+        places = {id(widget): place for place, widget in enumerate(widgets)}
+        self._items.sort(key=lambda item: places.get(id(item.widget()), len(places)))
+        self.invalidate()
+
     def expandingDirections(self) -> Qt.Orientation:
         return Qt.Orientation(0)
 

@@ -173,7 +173,12 @@ class Transcript(QScrollArea):
         return next((message for message in reversed(self._messages.values()) if message.waits), None)
 
     def _missing(self) -> Iterator[Turn]:
-        return (turn for turn in reversed(self._chat.turns[-self._wanted :]) if turn.id not in self._messages)
+        waiting = self._chat.queue.waiting  # they stand above the composer
+        return (
+            turn
+            for turn in reversed(self._chat.turns[-self._wanted :])
+            if turn.id not in self._messages and turn not in waiting
+        )
 
     def _insert(self, turn: Turn) -> None:
         kind = Question if turn.role == "user" else Answer
@@ -199,7 +204,7 @@ class Transcript(QScrollArea):
 
     def _add(self, turn_id: str) -> None:
         turn = self._turn(turn_id)
-        if turn is None or turn_id in self._messages:
+        if turn is None or turn_id in self._messages or turn in self._chat.queue.waiting:
             return
         self._insert(turn)
         if turn.role == "user":

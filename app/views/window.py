@@ -19,14 +19,17 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QFileDialog, QMainWindow, QSplitter, QVBoxLayout, QWidget
 
+from app.state.composer import MAX_ATTACHMENTS
 from app.state.presets import Presets
+from app.state.screenshot import Screenshot
 from app.views import drop, exchange, markdown, menus
-from app.views.drop import Dropped, Veil
+from app.views.drop import Dropped
 from app.views.library import Sidebar
 from app.views.notifier import Notifier
 from app.views.panes import Panes
 from app.views.tabs import TabStrip
 from app.views.theme import Appearance, theme
+from app.views.veil import Veil
 from app.views.vitals import VitalsPanel
 
 if TYPE_CHECKING:
@@ -67,6 +70,7 @@ class Window(QMainWindow):
         self.split_action: QAction
         self.look_actions: list[QAction] = []
         self._dragged: Dropped | None = None
+        self._screenshot = Screenshot(self)
         self._warm = self._folded = False
         self._wide = True
         self.strip = TabStrip(library, self)
@@ -130,6 +134,7 @@ class Window(QMainWindow):
 
     def _dress_page(self, page: Chat) -> None:
         page.composer.pick.connect(self.pick)
+        page.composer.shoot.connect(self.shoot)
         page.conversation.title_changed.connect(self._title)
 
     def _show_current(self) -> None:
@@ -202,12 +207,12 @@ class Window(QMainWindow):
         self._picker.activateWindow()
 
     def pick(self) -> None:
-        """Let the person choose pictures for the current chat."""
+        """Let the person choose files for the current chat."""
         draft = self.library.current.composer
-        dialog = QFileDialog(self, "Add pictures")
+        dialog = QFileDialog(self, "Add files")
         dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         dialog.setFileMode(QFileDialog.FileMode.ExistingFiles)
-        dialog.setNameFilters([f"Pictures ({' '.join(f'*{end}' for end in sorted(drop.PICTURES))})", "All files (*)"])
+        dialog.setNameFilters(drop.FILTERS)
         dialog.filesSelected.connect(lambda names: draft.add_files(_paths(names)))
         dialog.open()
 
@@ -228,6 +233,10 @@ class Window(QMainWindow):
     def import_chats(self) -> None:
         """Let the person choose an export to add to the chats."""
         exchange.choose(self, self.library.exchange.take)
+
+    def shoot(self) -> None:
+        """Take a screenshot for the current chat."""
+        self._screenshot.take(self.library.current.composer)
 
     def close_tab(self) -> None:
         """Close the current tab."""
@@ -330,7 +339,7 @@ class Window(QMainWindow):
         else:
             self.library.select(self._chat_at(event.position().toPoint()))
         chat = self.library.current
-        if found.text:
+        if found.text and not found.long:
             self.page.composer.insert(found.text)
         else:
             drop.put(found, chat.composer)
@@ -342,8 +351,9 @@ class Window(QMainWindow):
             return
         over_tabs = self._over_tabs(place) and self._dragged.usable
         chat_id = self._chat_at(place)
-        title = next(chat.title for chat in self.library.tabs if chat.id == chat_id)
-        text = drop.sentence(self._dragged, None if over_tabs else title)
+        chat = next(chat for chat in self.library.tabs if chat.id == chat_id)
+        room = MAX_ATTACHMENTS - len(chat.composer.chips)
+        text = drop.sentence(self._dragged, None if over_tabs else chat.title, room)
         half = self.panes.rect_of(chat_id)
         page = QRect(self.panes.mapTo(self, half.topLeft()), half.size())
         self._veil.lift(QRectF(self._strip_rect() if over_tabs else page), text, refuses=not self._dragged.usable)

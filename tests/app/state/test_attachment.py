@@ -1,123 +1,69 @@
-import base64
-import io
-import os
+from pathlib import Path
 
 import pytest
-from PIL import Image
 
-from app.state.attachment import MAX_FILE_BYTES, Attachment, Refused, read_data_url, read_file
+from app.state.attachment import Attachment, Excerpt, kind_of_name
 from app.storage.media import MediaStore
+from app.storage.schema import MIGRATIONS
 
 
-@pytest.fixture
-def media(tmp_path):
-    return MediaStore(tmp_path / "media")
+def made(kind, **facts):
+    facts = {"width": 0, "height": 0, "note": None, "thumbnail": b"", **facts}
+    return Attachment("a", kind, f"x.{kind}", Path("/media/d.bin"), digest="d", **facts)
 
 
-def png(size=(40, 30), color="red"):
-    buffer = io.BytesIO()
-    Image.new("RGB", size, color).save(buffer, "PNG")
-    return buffer.getvalue()
+def test_each_kind_becomes_the_part_that_the_engine_reads():
+    assert made("image").part() == {"type": "image", "image": "/media/d.bin"}
+    assert made("audio").part() == {"type": "audio", "audio": "/media/d.bin"}
+    assert made("video").part() == {"type": "video", "video": "/media/d.bin"}
+    part = made("video", excerpt=Excerpt(fps=1.0, start=2.0, end=4.5)).part()
+    assert part == {"type": "video", "video": "/media/d.bin", "fps": 1.0, "start": 2.0, "end": 4.5}
+    assert made("pdf", pages=3).part() == {"type": "pdf", "pdf": "/media/d.bin"}
+    part = made("pdf", pages=9, excerpt=Excerpt(first=2, last=4)).part()
+    assert part == {"type": "pdf", "pdf": "/media/d.bin", "pages": [2, 4]}
 
 
-def test_a_picture_is_checked_copied_and_described(tmp_path, media):
-    source = tmp_path / "a b#c%20 図.PNG"
-    source.write_bytes(png((1000, 500)))
-    item = read_file(source, media)
-    assert (item.kind, item.name, item.width, item.height, item.tokens) == ("image", source.name, 1000, 500, None)
-    assert item.path.read_bytes() == source.read_bytes()
-    assert item.path.name == item.digest + ".png"
-    with Image.open(io.BytesIO(item.thumbnail)) as thumbnail:
-        assert (thumbnail.format, thumbnail.size) == ("PNG", (512, 256))
+def test_a_text_is_read_from_our_copy(tmp_path):
+    (tmp_path / "d.txt").write_text("Ünï ☆", "utf-8")
+    item = Attachment("a", "text", "note.md", tmp_path / "d.txt", 0, 0, None, b"")
+    assert item.part() == {"type": "text", "text": "note.md:\nÜnï ☆\n\n"}
 
 
-def test_our_copy_outlives_the_original_and_comes_back_from_its_record(tmp_path, media):
-    source = tmp_path / "oven.png"
-    source.write_bytes(png())
-    item = read_file(source, media)
-    source.unlink()
+@pytest.mark.parametrize(
+    "facts",
+    [{}, {"seconds": 12.5, "excerpt": Excerpt(fps=0.5, end=3.0)}, {"pages": 45, "excerpt": Excerpt(first=1, last=20)}],
+)
+def test_a_kept_one_comes_back_as_it_was(tmp_path, facts):
+    media = MediaStore(tmp_path)
+    media.add_thumbnail("d", b"png")
+    item = Attachment("a", "video", "x.mp4", tmp_path / "d.mp4", 4, 3, "note", b"png", digest="d", size=7, **facts)
     assert Attachment.restore(item.record(), media) == item
-    assert item.path.exists()
-
-
-def test_the_same_pixels_are_stored_once_whatever_the_name(tmp_path, media):
-    for name in ("a.png", "b.png"):
-        (tmp_path / name).write_bytes(png())
-    first, second = (read_file(tmp_path / name, media) for name in ("a.png", "b.png"))
-    assert first.path == second.path
-    assert first.id != second.id
-
-
-def test_a_picture_turned_by_its_camera_is_described_upright(tmp_path, media):
-    image = Image.new("RGB", (40, 30))
-    exif = image.getexif()
-    exif[0x0112] = 6
-    image.save(tmp_path / "turned.jpg", exif=exif)
-    item = read_file(tmp_path / "turned.jpg", media)
-    assert (item.width, item.height) == (30, 40)
 
 
 @pytest.mark.parametrize(
-    ("name", "content"),
-    [
-        ("note.png", b"Dear diary"),
-        ("empty.png", b""),
-        ("page.jpg", b"<!DOCTYPE html><html></html>"),
-        ("cut.png", png((300, 300))[:-40]),
-    ],
+    ("name", "kind"),
+    [("A.HEIC", "image"), ("b.Mov", "video"), ("c.m4a", "audio"), ("d.PDF", "pdf"), ("e.md", "text"), ("f", None)],
 )
-def test_what_is_called_a_picture_but_is_none_is_refused_with_its_name(tmp_path, media, name, content):
-    (tmp_path / name).write_bytes(content)
-    with pytest.raises(Refused, match=name) as refusal:
-        read_file(tmp_path / name, media)
-    assert refusal.value.picture
-    assert not media.folder.exists()
+def test_names_tell_what_a_file_usually_is(name, kind):
+    assert kind_of_name(name) == kind
 
 
-@pytest.mark.parametrize(
-    ("name", "word"),
-    [("clip.MOV", "a video"), ("song.mp3", "a sound"), ("report.pdf", "a PDF document"), ("all.zip", "an archive")],
-)
-def test_other_kinds_are_named(tmp_path, media, name, word):
-    (tmp_path / name).write_bytes(b"anything")
-    with pytest.raises(Refused, match=word):
-        read_file(tmp_path / name, media)
+def test_attachments_of_an_older_library_have_no_details(tmp_path):
+    import sqlite3
 
-
-def test_a_folder_a_lost_file_and_a_huge_one_say_what_to_do(tmp_path, media):
-    (tmp_path / "Holiday.png").mkdir()
-    with pytest.raises(Refused, match=r"Holiday.png is a folder\. Drop the pictures inside it"):
-        read_file(tmp_path / "Holiday.png", media)
-    (tmp_path / "link.png").symlink_to(tmp_path / "nowhere.png")
-    with pytest.raises(Refused, match="no longer there"):
-        read_file(tmp_path / "link.png", media)
-    with (tmp_path / "huge.png").open("wb") as file:
-        os.truncate(file.fileno(), MAX_FILE_BYTES + 1)
-    with pytest.raises(Refused, match=r"0\.5 GB"):
-        read_file(tmp_path / "huge.png", media)
-
-
-def test_a_library_that_cannot_be_written_is_told(tmp_path):
-    (tmp_path / "media").write_text("in the way")
-    (tmp_path / "a.png").write_bytes(png())
-    with pytest.raises(Refused, match="could not be copied"):
-        read_file(tmp_path / "a.png", MediaStore(tmp_path / "media"))
-
-
-def test_a_data_url_holds_a_picture(media):
-    url = "data:image/png;base64," + base64.b64encode(png()).decode()
-    assert read_data_url(url, "Pasted picture.png", media).width == 40
-
-
-@pytest.mark.parametrize(
-    "url",
-    [
-        "data:image/png;base64,%%%",
-        "data:text/plain,hello",
-        "https://example.org/a.png",
-        "data:image/png;base64,aGVsbG8=",
-    ],
-)
-def test_other_addresses_are_refused(media, url):
-    with pytest.raises(Refused):
-        read_data_url(url, "Pasted picture.png", media)
+    with sqlite3.connect(":memory:") as connection:
+        first, *later = (script for _, script in MIGRATIONS)
+        connection.executescript(first)
+        connection.execute("INSERT INTO conversations (id, created, updated) VALUES ('c', 1, 1)")
+        connection.execute(
+            "INSERT INTO turns (id, conversation_id, role, text, state, created) "
+            "VALUES ('t', 'c', 'user', '', 'done', 1)"
+        )
+        connection.execute(
+            "INSERT INTO attachments (turn_id, position, id, kind, name, digest, file, size, width, height) "
+            "VALUES ('t', 0, 'a', 'image', 'x.png', 'd', 'd.png', 1, 4, 3)"
+        )
+        for script in later:
+            connection.executescript(script)
+        assert connection.execute("SELECT details FROM attachments").fetchall() == [("{}",)]
+    connection.close()

@@ -5,11 +5,17 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from PIL import Image
 
-from app.state.composer import MAX_ATTACHMENTS, MAX_CHARACTERS, Composer, Desk
+from app.state.attachment import Attachment, Excerpt
+from app.state.composer import LONG_TEXT, MAX_ATTACHMENTS, Composer, Desk
+from app.state.forecast import Before
 from app.state.journal import Journal
+from app.state.reading import MAX_TEXT
 from app.state.tasks import Tasks
+from app.state.turn import Turn
 from app.storage.database import Database
 from app.storage.media import MediaStore
+from tests.app import files
+from tests.app.files import picture
 
 
 @pytest.fixture
@@ -29,17 +35,17 @@ def drafts():
 
 
 @pytest.fixture
-def composer(desk, drafts):
-    composer = Composer(desk, drafts.append)
+def composer(desk, model, drafts):
+    composer = Composer(desk, model, drafts.append)
     composer.told, composer.sent = [], []
     composer.notice.connect(composer.told.append)
     composer.submitted.connect(lambda text, items: composer.sent.append((text, items)))
-    return composer
+    yield composer
+    composer.close()
 
 
-def picture(path, size=(40, 30)):
-    Image.new("RGB", size, "red").save(path)
-    return path
+def names(composer):
+    return [chip.name for chip in composer.chips]
 
 
 def states(composer):
@@ -68,7 +74,7 @@ def test_many_drops_keep_their_order(run, desk, composer, tmp_path):
     assert [chip.name for chip in composer.chips] == [f"{i}.png" for i in range(8)]
 
 
-def test_text_renamed_png_is_told_and_leaves_the_rest_of_the_draft_alone(run, desk, composer, tmp_path):
+def test_text_renamed_png_is_marked_and_has_to_go_before_the_rest_is_sent(run, desk, composer, tmp_path):
     (tmp_path / "note.png").write_text("Dear diary")
 
     async def go():
@@ -78,25 +84,78 @@ def test_text_renamed_png_is_told_and_leaves_the_rest_of_the_draft_alone(run, de
 
     run(go())
     assert states(composer) == ["ready", "failed"]
-    assert composer.told == [composer.chips[1].error]
-    assert "note.png" in composer.told[0]
+    obstacle = composer.obstacle
+    assert (obstacle.sentence, obstacle.blocks) == (composer.chips[1].error, True)
+    assert "note.png" in obstacle.sentence
+    assert composer.told == []
     assert composer.text == "What is this?"
+    composer.send()
+    assert composer.sent == []  # never without asking
+    composer.remove(*obstacle.remove)
     composer.send()
     [(text, items)] = composer.sent
     assert (text, [item.name for item in items]) == ("What is this?", ["a.png"])
     assert composer.empty
 
 
-def test_a_folder_is_told_and_leaves_no_chip(run, desk, composer, tmp_path):
-    (tmp_path / "Holiday").mkdir()
+def test_several_broken_files_make_one_sentence(run, desk, composer, tmp_path):
+    broken = [tmp_path / f"{name}.png" for name in "abcd"]
+    for path in broken:
+        path.write_bytes(b"")
 
     async def go():
-        composer.add_files([tmp_path / "Holiday"])
+        composer.add_files(broken)
         await desk.tasks.join()
 
     run(go())
-    assert composer.chips == ()
-    assert "Holiday is a folder" in composer.told[0]
+    assert composer.obstacle.sentence.startswith("4 files could not be read: a.png, b.png, c.png and others.")
+    assert len(composer.obstacle.remove) == 4
+
+
+def test_a_torn_picture_is_sent_only_when_told_so(run, desk, composer, tmp_path):
+    async def go():
+        composer.add_files([files.torn(tmp_path / "torn.jpg")])
+        await desk.tasks.join()
+        assert not composer.can_send
+        assert composer.obstacle.damaged == composer.chips[0].id
+        composer.take_damaged(composer.obstacle.damaged)
+        assert states(composer) == ["reading"]
+        await desk.tasks.join()
+
+    run(go())
+    assert composer.can_send
+    assert "damaged" in composer.chips[0].attachment.note
+
+
+def test_a_folder_is_replaced_by_what_is_in_it_where_it_stood(run, desk, composer, tmp_path):
+    inside = tmp_path / "Holiday.png"
+    (inside / "deep").mkdir(parents=True)
+    picture(inside / "1.png")
+    picture(inside / "deep" / "2.png", (30, 30))
+    (inside / "diary.txt").write_text("words")
+
+    async def go():
+        composer.add_files([picture(tmp_path / "a.png"), inside, picture(tmp_path / "b.png")])
+        await desk.tasks.join()
+
+    run(go())
+    assert names(composer) == ["a.png", "1.png", "2.png", "b.png"]
+    assert states(composer) == ["ready"] * 4
+    assert composer.told == ["Took all 2 files of Holiday.png."]
+
+
+def test_a_folder_fills_what_room_there_is(run, desk, composer, tmp_path):
+    (tmp_path / "many").mkdir()
+    for number in range(MAX_ATTACHMENTS + 20):
+        (tmp_path / "many" / f"{number:03}.png").write_bytes(b"")
+
+    async def go():
+        composer.add_files([picture(tmp_path / "a.png"), tmp_path / "many"])
+        await desk.tasks.join()
+
+    run(go())
+    assert len(composer.chips) == MAX_ATTACHMENTS
+    assert composer.told == ["Took 99 of 120 files of many. A message can hold 100 attachments."]
 
 
 def test_a_failed_picture_alone_cannot_be_sent(run, desk, composer, tmp_path):
@@ -127,11 +186,11 @@ def test_a_chip_removed_while_it_is_read_stays_away_in_silence(run, desk, compos
 
 
 def test_more_than_fits_is_told_with_the_number(run, desk, composer, tmp_path):
-    path = picture(tmp_path / "a.png")
+    path = picture(tmp_path / "a.png", (4, 4))
 
     async def go():
         composer.add_files([path] * (MAX_ATTACHMENTS + 5))
-        composer.add_image_data(b"", "one more")
+        composer.add_data(b"", "one more")
         await desk.tasks.join()
 
     run(go())
@@ -145,13 +204,88 @@ def test_pasted_bytes_become_an_attachment(run, desk, composer):
     Image.new("RGB", (8, 8)).save(buffer, "PNG")
 
     async def go():
-        composer.add_image_data(buffer.getvalue(), "Pasted picture.png")
-        composer.add_data_url("data:image/png;base64,broken", "Pasted picture.png")
+        composer.add_data(buffer.getvalue(), "Pasted picture.png")
+        composer.add_data_url("data:image/png;base64,broken!", "Pasted picture.png")
         await desk.tasks.join()
 
     run(go())
-    assert [chip.name for chip in composer.chips] == ["Pasted picture.png"]
+    assert names(composer) == ["Pasted picture.png"]
     assert len(composer.told) == 1
+
+
+def test_a_long_pasted_text_is_an_attachment_of_its_own(run, desk, composer):
+    async def go():
+        composer.add_text("word " * LONG_TEXT)
+        composer.add_text("x" * (MAX_TEXT + 1))
+        await desk.tasks.join()
+
+    run(go())
+    [chip] = composer.chips
+    assert (chip.name, chip.attachment.kind) == ("Pasted text.txt", "text")
+    assert chip.attachment.part()["text"].endswith("word \n\n")
+    assert "5.0 million characters" in composer.told[0]
+
+
+def test_attachments_are_sent_in_the_order_they_were_given(run, desk, composer, tmp_path):
+    async def go():
+        composer.add_files([picture(tmp_path / f"{name}.png") for name in "abc"])
+        await desk.tasks.join()
+        a, _, c = (chip.id for chip in composer.chips)
+        composer.move(a, 2)
+        composer.move(c, -1)
+        composer.move(c, 0)
+        composer.send()
+
+    run(go())
+    assert [item.name for item in composer.sent[0][1]] == ["c.png", "b.png", "a.png"]
+
+
+def test_a_chosen_part_of_a_clip_is_kept_and_sent(run, desk, model, composer, drafts, tmp_path):
+    model.takes = frozenset({"video"})
+
+    async def go():
+        composer.add_files([files.clip(tmp_path / "a.mp4")])
+        await desk.tasks.join()
+        composer.choose(composer.chips[0].id, Excerpt(fps=1.0, end=1.0))
+        composer.send()
+
+    run(go())
+    assert '"fps": 1.0' in drafts[-2].attachments[0].details
+    assert composer.sent[0][1][0].part()["fps"] == 1.0
+
+
+def item(kind):
+    return Attachment(kind, kind, f"a.{kind}", files.Path("x"), 1, 1, None, b"")
+
+
+def test_what_the_model_does_not_take_is_in_the_way_until_it_goes_or_the_model_does(qapp, model, scheduler, composer):
+    composer.put_back("", [item("image"), item("video"), item("audio"), item("text")])
+    obstacle = composer.obstacle
+    assert obstacle.sentence.startswith("Pocket cannot hear sound and cannot watch clips.")
+    assert obstacle.remedy == "Remove what it cannot read"
+    assert not composer.can_send
+    assert [composer.unfit(chip) is None for chip in composer.chips] == [True, False, False, True]
+    model.takes = frozenset({"image", "video", "audio"})
+    model.changed.emit()
+    assert (composer.obstacle, composer.can_send) == (None, True)
+    model.takes = frozenset()
+    model.changed.emit()
+    assert composer.unfit(composer.chips[0]) == "Pocket cannot see pictures"
+    model.status = "loading"
+    model.changed.emit()
+    assert composer.obstacle is None  # what the next model takes is not known yet
+
+
+def test_pictures_of_an_old_chat_are_named_but_in_nobodys_way(qapp, desk, model):
+    before = Before((Turn(text="old", attachments=(item("image"), item("pdf"))),))
+    composer = Composer(desk, model, lambda draft: None, lambda: before)
+    composer.set_text("And now?")
+    assert composer.obstacle is None
+    model.takes = frozenset()
+    model.changed.emit()
+    assert "cannot read the pictures and documents earlier in this chat" in composer.obstacle.sentence
+    assert composer.can_send
+    composer.close()
 
 
 @pytest.mark.parametrize("text", ["", "   ", "\n\t"])
@@ -162,13 +296,12 @@ def test_nothing_cannot_be_sent(qapp, composer, text):
     assert composer.sent == []
 
 
-def test_a_text_over_the_limit_is_kept_and_told_once(qapp, composer):
-    long = "x" * (MAX_CHARACTERS + 1)
+def test_a_text_over_the_limit_is_kept_and_in_the_way(qapp, composer):
+    long = "x" * (MAX_TEXT + 1)
     composer.set_text(long)
-    composer.set_text(long + "y")
     assert not composer.can_send
-    assert composer.text == long + "y"
-    assert len(composer.told) == 1
+    assert composer.text == long
+    assert "5 million: shorten it" in composer.obstacle.sentence
     composer.set_text("short")
     assert composer.can_send
 

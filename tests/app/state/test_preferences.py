@@ -140,6 +140,13 @@ def test_what_braid_has_chosen_is_told_as_the_engine_measures_it(preferences, sc
     assert preferences.derived("generation.seed") is None
 
 
+def test_idle_unloading_is_in_force_at_once(preferences, model):
+    assert preferences.enter("unload_after_minutes", "5") is None
+    assert model._idle._limit_s == 300
+    preferences.choose("unload_after_minutes", None)
+    assert model._idle._limit_s is None
+
+
 def test_without_a_model_changes_wait_for_one(qapp, path):
     from app.state.model import Model
     from engine.config import MLLMSchedulerConfig

@@ -13,14 +13,15 @@ from app.settings import Settings
 from app.state.preferences import Preferences
 from app.views.theme import theme
 from app.views.window import Window
-from tests.app.views.fakes import Chats, Figures, LoadedModel, Shelf
+from tests.app.views.fakes import Chats, Figures, Shelf
 
 
 class Stage:
     """A shown window and the fakes behind it."""
 
     def __init__(self, *titles: str) -> None:
-        self.library, self.model, self.vitals = Chats(*titles), LoadedModel(), Figures()
+        self.library, self.vitals = Chats(*titles), Figures()
+        self.model = self.library.model
         self.settings = Settings(appearance="light")
         self.preferences = Preferences(self.settings, self.model, None)  # type: ignore[arg-type]
         self.models = Shelf(self.model)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
@@ -16,12 +16,17 @@ from PySide6.QtCore import QObject, Signal
 from app.presets import Sampling
 from app.state.attachment import Attachment
 from app.state.branch import Offers
-from app.state.composer import Chip, Composer
+from app.state.composer import Composer, Desk
+from app.state.forecast import Cost
+from app.state.preview import Look
+from app.state.queue import Queue
 from app.state.shelf import Entry
+from app.state.tasks import Tasks
 from app.state.turn import AnswerFacts, Turn
 from app.state.vitals import Sample
 from app.storage.search import Found
 from engine.config import MLLMSchedulerConfig
+from engine.messages import MediaKind
 from engine.request import Phase
 from tests.fakes import FakeScheduler
 
@@ -29,63 +34,75 @@ _numbers = itertools.count(1)
 
 
 def attachment(
-    name: str, size: tuple[int, int] = (320, 240), colour: str = "teal", image: Image.Image | None = None
+    name: str,
+    size: tuple[int, int] = (320, 240),
+    colour: str = "teal",
+    image: Image.Image | None = None,
+    **facts: Any,
 ) -> Attachment:
-    """A picture as the state would keep it."""
+    """Media as the state would keep it, a picture unless `facts` say otherwise."""
     image = image or Image.new("RGB", size, colour)
     data = BytesIO()
     small = image.copy()
     small.thumbnail((512, 512))
     small.save(data, "PNG")
-    return Attachment(f"a{next(_numbers)}", "image", name, Path(name), *image.size, None, data.getvalue(), tokens=312)
+    facts = {"kind": "image", "note": None, "tokens": 312, **facts}
+    width, height = image.size
+    number = f"a{next(_numbers)}"
+    return Attachment(
+        id=number, name=name, path=Path(name), width=width, height=height, thumbnail=data.getvalue(), **facts
+    )
+
+
+class HeldTasks(Tasks):
+    """Starts nothing: files are read and drafts priced when the test says so."""
+
+    def start(self, work: Coroutine[Any, Any, Any], name: str) -> Any:
+        work.close()
 
 
 class Draft(Composer):
-    """A composer whose files are read when the test says so; it must be one, as drops check for it."""
+    """A composer whose files are read when the test says so."""
 
-    def __init__(self) -> None:
-        QObject.__init__(self)
-        self._text = ""
-        self._chips: dict[str, Chip] = {}
-        self.sent: list[tuple[str, tuple[Chip, ...]]] = []
+    def __init__(self, model: LoadedModel) -> None:
+        desk = Desk(media=None, pool=None, journal=None, tasks=HeldTasks())  # type: ignore[arg-type]
+        super().__init__(desk, model, lambda draft: None)  # type: ignore[arg-type]
+        self.sent: list[tuple[str, tuple[Attachment, ...]]] = []
+        self.submitted.connect(lambda text, items: self.sent.append((text, items)))
         self.asked: list[object] = []
-
-    def set_text(self, text: str) -> None:
-        self._text = text
-        self.changed.emit()
 
     def add_files(self, paths: Sequence[Path]) -> None:
         self.asked += paths
-        for path in paths:
-            self._reading(path.name)
+        super().add_files(paths)
 
-    def add_image_data(self, data: bytes, name: str) -> None:
+    def add_data(self, data: bytes, name: str) -> None:
         self.asked.append(data)
-        self._reading(name)
+        super().add_data(data, name)
 
     def add_data_url(self, url: str, name: str) -> None:
         self.asked.append(url)
-        self._reading(name)
+        super().add_data_url(url, name)
 
-    def _reading(self, name: str) -> None:
-        chip = Chip(f"c{next(_numbers)}", name, "reading")
-        self._chips[chip.id] = chip
-        self.changed.emit()
-
-    def finish(self, chip_id: str, found: Attachment | None, error: str | None = None) -> None:
+    def finish(
+        self, chip_id: str, found: Attachment | None, error: str | None = None, *, partial: bool = False
+    ) -> None:
         """Reading ends: with an attachment or a sentence."""
+        chip = next(chip for chip in self.chips if chip.id == chip_id)
         state = "ready" if found else "failed"
-        self._chips[chip_id] = replace(self._chips[chip_id], state=state, attachment=found, error=error)
-        self.changed.emit()
+        self._chips._put(replace(chip, state=state, attachment=found, error=error, partial=partial))
 
-    def remove(self, chip_id: str) -> None:
-        self._chips.pop(chip_id)
-        self.changed.emit()
+    def attach(self, *items: Attachment) -> None:
+        """Have these attached at once."""
+        self._chips.put(items, first=False)
 
-    def send(self) -> None:
-        self.sent.append((self._text, self.chips))
-        self._text, self._chips = "", {}
-        self.changed.emit()
+    def see(self, look: Look) -> None:
+        """The preview was read."""
+        self.preview.look = look
+        self.preview.changed.emit()
+
+    def price(self, cost: Cost | None) -> None:
+        """The engine says what it costs."""
+        self._forecast._tell(cost)
 
 
 class Chat(QObject):
@@ -100,12 +117,13 @@ class Chat(QObject):
     title_changed = Signal(str)
     instructed = Signal()
 
-    def __init__(self, title: str = "New chat") -> None:
+    def __init__(self, title: str = "New chat", model: LoadedModel | None = None) -> None:
         super().__init__()
         self.id = f"chat{next(_numbers)}"
         self.title = title
         self.turns: list[Turn] = []
-        self.composer = Draft()
+        self.composer = Draft(model or LoadedModel())
+        self.queue = Queue(lambda: self.turns, lambda turns: None, self.turns_taken, self)
         self.phase: Phase | None = None
         self.activity = ""
         self.tokens_per_second: float | None = None
@@ -146,6 +164,10 @@ class Chat(QObject):
         rests, mine = self.phase is None, turn.role == "user"
         resume = rests and turn is self.turns[-1] and turn.early
         return Offers(position, count, rests and count > 1, rests and mine, rests and not mine, resume, True)
+
+    def turns_taken(self, turn: Turn) -> None:
+        self.turns.remove(turn)
+        self.turn_removed.emit(turn.id)
 
     def rename(self, title: str) -> None:
         self.title = title
@@ -239,7 +261,8 @@ class Chats(QObject):
 
     def __init__(self, *titles: str) -> None:
         super().__init__()
-        self.tabs = [Chat(title) for title in titles or ("New chat",)]
+        self.model = LoadedModel()
+        self.tabs = [Chat(title, self.model) for title in titles or ("New chat",)]
         self.current = self.tabs[0]
         self.beside: Chat | None = None
         self.entries: tuple[Entry, ...] = tuple(Entry(chat.id, chat.title, time.time()) for chat in self.tabs)
@@ -270,7 +293,7 @@ class Chats(QObject):
                 self._change(entry.id, folder=to)
 
     def new_chat(self) -> Chat:
-        chat = Chat()
+        chat = Chat(model=self.model)
         self.tabs.append(chat)
         self.tabs_changed.emit()
         self.select(chat.id)
@@ -285,7 +308,7 @@ class Chats(QObject):
         index = next(i for i, chat in enumerate(self.tabs) if chat.id == id)
         closed = self.tabs.pop(index)
         if not self.tabs:
-            self.tabs.append(Chat())
+            self.tabs.append(Chat(model=self.model))
         self.tabs_changed.emit()
         if closed is self.current:
             self.select(self.tabs[min(index, len(self.tabs) - 1)].id)
@@ -328,12 +351,20 @@ class LoadedModel(QObject):
         super().__init__()
         self.name, self.status, self.progress, self.stage = "Pocket", "ready", 1.0, ""
         self.error: str | None = None
-        self.takes_images = True
-        self.takes = frozenset({"image"})
+        self.takes: frozenset[MediaKind] = frozenset({"image"})
         self.path, self.embedded, self.can_fall_back = Path("/models/pocket"), Path("/models/pocket"), False
         self.calls: list[str] = []
         self.scheduler = FakeScheduler()
         self.pending: frozenset[str] = frozenset()
+
+    @property
+    def takes_images(self) -> bool:
+        return "image" in self.takes
+
+    def take(self, *kinds: MediaKind) -> None:
+        """Another model is loaded, which takes these."""
+        self.takes = frozenset(kinds)
+        self.changed.emit()
 
     def unload(self) -> None:
         self.calls.append("unload")

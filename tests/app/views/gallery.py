@@ -91,7 +91,8 @@ def receipt(hue: int) -> Image.Image:
 
 def scene() -> tuple[Chats, LoadedModel, Figures]:
     """Three tabs, two of them answering; a week of older chats."""
-    library, model, vitals = Chats("Kitchen", "Receipts", "Street"), LoadedModel(), Figures()
+    library, vitals = Chats("Kitchen", "Receipts", "Street"), Figures()
+    model = library.model
     day = 86400.0
     older = [
         ("Garden plan", 1),

@@ -99,12 +99,12 @@ def test_arrows_step_within_the_range(desk) -> None:
 
 
 def test_automatic_shows_what_braid_has_chosen_and_starts_from_it(desk) -> None:
-    desk.scheduler.figures = {"vision_embedding_cache": {"max_memory_mb": 1085.2}}
+    desk.scheduler.figures = {"vision_embedding_cache": {"max_memory_mb": 155.2}}
     row = desk.row("engine.vision_cache_mb")
     row.refresh()
-    assert (row.automatic.isChecked(), row.field.placeholderText()) == (True, "1085")
+    assert (row.automatic.isChecked(), row.field.placeholderText()) == (True, "155")
     desk.qtbot.mouseClick(row.automatic, Qt.MouseButton.LeftButton)
-    assert desk.preferences.value("engine.vision_cache_mb") == 1085
+    assert desk.preferences.value("engine.vision_cache_mb") == 155
     assert row.field.hasFocus()
     desk.qtbot.mouseClick(row.automatic, Qt.MouseButton.LeftButton)
     assert desk.preferences.value("engine.vision_cache_mb") is None

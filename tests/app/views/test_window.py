@@ -51,8 +51,14 @@ def over_tabs(window: Window) -> QPoint:
         (("a.png", "b.HEIC", "c.jpg"), "Add 3 pictures to Kitchen"),
         (("a.png",), "Add 1 picture to Kitchen"),
         (("a.png", "b.zip"), "Add 1 picture to Kitchen"),
+        (("a.mp4",), "Add 1 clip to Kitchen"),
+        (("a.wav", "b.MP3"), "Add 2 sounds to Kitchen"),
+        (("a.pdf",), "Add 1 document to Kitchen"),
+        (("a.png", "b.pdf", "c.mov"), "Add 3 files to Kitchen"),
+        (("Holiday",), "Add “Holiday” to Kitchen"),
+        (tuple(f"{i}.png" for i in range(240)), "Add the first 100 of 240 files to Kitchen: a message holds 100"),
         (("b.zip",), "Braid cannot read .zip"),
-        (("b.zip", "c.mov"), "Braid cannot read .zip, .mov"),
+        (("b.zip", "c.docx"), "Braid cannot read .zip, .docx"),
     ],
 )
 def test_the_veil_says_what_letting_go_will_do(stage, drag, names: tuple[str, ...], said: str) -> None:
@@ -119,7 +125,7 @@ def test_picture_data_text_and_web_addresses(stage, drag, qtbot) -> None:
     web.setUrls([QUrl("https://example.org/cat.png")])
     with qtbot.waitSignal(draft.notice) as told:
         let_go(drag(made.window, web), place)
-    assert told.args == ["Braid does not fetch pictures from the web: save it first, then drop the file."]
+    assert told.args == ["Braid does not fetch from the web: save it first, then drop the file."]
 
 
 def test_keys_open_show_and_close_tabs(stage, qtbot) -> None:
@@ -290,7 +296,8 @@ def test_tab_reaches_composer_buttons_tabs_and_sidebar(stage, qtbot) -> None:
     names = [child.accessibleName() for child in seen]
     for wanted in (
         "Message",
-        "Add pictures",
+        "Add files",
+        "Take a screenshot",
         "Search titles and messages",
         "New chat",
         "Chats",
@@ -301,7 +308,7 @@ def test_tab_reaches_composer_buttons_tabs_and_sidebar(stage, qtbot) -> None:
     messages = [names.index(name) for name in ("Your message", "Answer text", "Answer again", "Message")]
     again = names.index("Message", 1)
     assert sorted(messages[:3]) == messages[:3]
-    assert names[again - 2 : again] == ["Dismiss", "Remove b.png"], [
+    assert names[again - 3 : again] == ["Dismiss", "b.png: Reading …", "Remove b.png"], [
         (type(c).__name__, c.accessibleName()) for c in seen
     ]
 
