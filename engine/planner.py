@@ -19,14 +19,18 @@ IDLE_FACTOR = 12
 """Budgets a unit may take while no row decodes: Stop and newcomers still get in soon."""
 GROWTH = 4
 """A size is tried when it is at most this many times larger than the largest one measured."""
-_SECOND_LOOK = 4
+_SURPRISE = 2.0
+"""A first sample this many times above expectation may have compiled kernels and is taken again."""
+_LENIENT = 1.5
+"""A new size is tried if scaling, which overrates large ones, puts it within so many budgets."""
 _STALE = 256
-"""Measured forwards after which a size is measured again: the first time may have compiled kernels, machines change."""
+"""Measured forwards after which a size in use is measured again: machines change."""
 
 
 @dataclass(slots=True)
 class _Cost:
     seconds: deque[float] = field(default_factory=lambda: deque(maxlen=4))
+    doubtful: bool = False
     seen: int = 0
 
     @property
@@ -48,11 +52,14 @@ class CostModel:
 
     def learn(self, tokens: int, seconds: float) -> None:
         """Take in one measured forward; rests of prompts are of odd sizes and would blur the picture."""
-        if tokens == 1 or (tokens >= SMALLEST_CHUNK and tokens in _sizes(tokens)):
-            self._forwards += 1
-            cost = self._costs.setdefault(tokens, _Cost())
-            cost.seconds.append(seconds)
-            cost.seen = self._forwards
+        if tokens != 1 and (tokens < SMALLEST_CHUNK or tokens not in _sizes(tokens)):
+            return
+        expected = self.predict(tokens)
+        self._forwards += 1
+        cost = self._costs.setdefault(tokens, _Cost())
+        cost.doubtful = not cost.seconds and (expected is None or seconds > _SURPRISE * expected)
+        cost.seconds.append(seconds)
+        cost.seen = self._forwards
 
     def predict(self, tokens: int) -> float | None:
         """Expected seconds of a forward, or None when nothing has been measured."""
@@ -72,27 +79,27 @@ class CostModel:
     def best_size(self, budget_s: float, most: int) -> int:
         """The size with the most tokens per second among those that keep the budget.
 
-        Where none does: among those within four budgets, else the smallest. Sizes that were never measured, or once
-        only, or long ago, come first if they may keep the budget.
+        Where none does: among those within four budgets, else the smallest. What may be better but was never measured,
+        or not reliably, or long ago, is tried first.
         """
-        reach = max(self.largest() * GROWTH, SMALLEST_CHUNK)
-        sizes = _sizes(min(most, reach))
+        sizes = _sizes(min(most, max(self.largest() * GROWTH, SMALLEST_CHUNK)))
         if (first := sizes[:2][-1]) not in self._costs and first >= SMALLEST_CHUNK:
             return first
-        if due := [size for size in sizes if self._due(size, budget_s)]:
+        costs = {size: self.predict(size) or 0.0 for size in sizes}
+        kept = max((size for size in sizes if size in self._costs and costs[size] <= budget_s), default=0)
+        if due := [size for size in sizes if self._due(size, kept, budget_s)]:
             return max(due)
-        costs = {size: cost for size in sizes if (cost := self.predict(size)) is not None}
         for limit in (budget_s, MISS_FACTOR * budget_s):
             if within := [size for size, cost in costs.items() if cost <= limit]:
-                return max(within, key=lambda size: (size / costs[size], size))
+                return max(within, key=lambda size: (size / (costs[size] or 1e-9), size))
         return min(costs, key=costs.__getitem__)
 
-    def _due(self, size: int, budget_s: float) -> bool:
+    def _due(self, size: int, kept: int, budget_s: float) -> bool:
+        """Whether to try a size: larger ones than the largest that keeps the budget, if they may keep it too."""
         cost = self._costs.get(size)
         if cost is None:
-            return size == 1 or (self.predict(size) or 0.0) <= budget_s
-        age = self._forwards - cost.seen
-        return age >= _STALE or (len(cost.seconds) == 1 and age >= _SECOND_LOOK)
+            return size > kept and (size == 1 or (self.predict(size) or 0.0) <= _LENIENT * budget_s)
+        return cost.doubtful or (size >= kept and self._forwards - cost.seen >= _STALE)
 
 
 def _sizes(most: int) -> list[int]:

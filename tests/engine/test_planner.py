@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -118,17 +120,27 @@ def test_where_even_a_single_token_misses_the_budget_the_best_rate_within_four_w
     assert plan.next(1, [A]).tokens == 1
 
 
-def test_a_first_time_that_compiled_kernels_is_looked_at_again():
-    plan = planner()
-    costs = {1: 0.007, 16: 0.008}
-    plan.costs.learn(16, 4.0)
-    sizes = []
-    for _ in range(12):
+def forwards(plan: Planner, cost: Callable[[int], float], compiling_s: float, units: int) -> list[int]:
+    """Sizes that the planner chooses where a forward of a new size compiles its kernels first."""
+    sizes: list[int] = []
+    for _ in range(units):
         plan.next(1, [A])
-        decision = plan.next(1, [A])
-        sizes.append(decision.size)
-        plan.costs.learn(decision.size, costs.get(decision.size, 0.0005 * decision.size))
-    assert sizes[-1] > 16
+        size = plan.next(1, [A]).size
+        plan.costs.learn(size, cost(size) + (0 if size in sizes else compiling_s))
+        sizes.append(size)
+    return sizes
+
+
+def test_kernels_that_compile_at_first_do_not_keep_chunks_small():
+    sizes = forwards(planner(), lambda size: 0.02 + size * 5e-5, compiling_s=2.0, units=12)
+    assert sizes[:10] == [16, 16, 64, 64, 256, 256, 512, 512, 1024, 1024]
+    assert set(sizes[10:]) == {1024}
+
+
+def test_a_size_between_is_tried_only_where_the_next_larger_misses_the_budget():
+    sizes = forwards(planner(), lambda size: 0.01 + size * 1e-4, compiling_s=0.0, units=12)
+    assert set(sizes) == {16, 64, 256, 512}
+    assert sizes[-1] == 512
 
 
 def test_a_cost_is_the_least_of_the_newest_samples_and_scaled_between_sizes():
