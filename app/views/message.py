@@ -31,6 +31,7 @@ class Message(QWidget):
         edited: the person asks this in other words (the words).
         stepped: the person wants to see another variant (1: the next, -1: the previous).
         forked: the person wants to go another way from here, in another tab.
+        viewed (id of an attachment): the person wants to see it.
         working (without): there is something left to draw.
     """
 
@@ -39,6 +40,7 @@ class Message(QWidget):
     edited = Signal(str, str)
     stepped = Signal(str, int)
     forked = Signal(str)
+    viewed = Signal(str)
     working = Signal()
     noun = "variant"
 

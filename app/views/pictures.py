@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QRectF, QSize, Qt
+from PySide6.QtCore import QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QPainter, QPainterPath, QPaintEvent, QPen, QPixmap
-from PySide6.QtWidgets import QSizePolicy, QWidget
+from PySide6.QtWidgets import QAbstractButton, QSizePolicy, QWidget
 
 from app.views.flow import Flow
 from app.views.theme import SMALL_PX, color, ui_font
@@ -48,8 +48,8 @@ def _middle(picture: QPixmap, rect: QRectF) -> QRectF:
     return QRectF((picture.width() - wide) / 2, (picture.height() - high) / 2, wide, high)
 
 
-class Picture(QWidget):
-    """One sent picture."""
+class Picture(QAbstractButton):
+    """One sent picture; a click opens it."""
 
     def __init__(self, attachment: Attachment, number: int, alone: bool, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -57,6 +57,8 @@ class Picture(QWidget):
         self._number = 0 if alone else number
         self._size = _fit(attachment.width, attachment.height) if alone else QSize(TILE_PX, TILE_PX)
         self.setFixedSize(self._size)
+        self.setCursor(Qt.CursorShape.PointingHandCursor)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         described = f"{attachment.name}, {attachment.width} × {attachment.height}"
         self.setAccessibleName(f"Picture {number}: {described}")
         self.setToolTip(f"{described}\n{attachment.note}" if attachment.note else described)
@@ -66,6 +68,10 @@ class Picture(QWidget):
         paint_rounded(painter, QRectF(self.rect()), self._pixmap)
         if self._number:
             self._badge(painter)
+        if self.hasFocus():
+            painter.setPen(QPen(color("accent"), 2))
+            painter.setBrush(Qt.BrushStyle.NoBrush)
+            painter.drawRoundedRect(QRectF(self.rect()).adjusted(1, 1, -1, -1), RADIUS, RADIUS)
 
     def _badge(self, painter: QPainter) -> None:
         place = QRectF(8, 8, 20, 20)
@@ -85,13 +91,23 @@ def _fit(width: int, height: int) -> QSize:
 
 
 class Pictures(QWidget):
-    """All pictures of one turn, at the right edge of the column."""
+    """All pictures of one turn, at the right edge of the column.
+
+    Signals:
+        opened: the person wants to see the attachment with this id.
+    """
+
+    opened = Signal(str)
 
     def __init__(self, attachments: Sequence[Attachment], parent: QWidget | None = None) -> None:
         super().__init__(parent)
         row = Flow(self, right=True)
+        self.stops: list[QWidget] = []
         policy = QSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Preferred)
         policy.setHeightForWidth(True)
         self.setSizePolicy(policy)
         for number, attachment in enumerate(attachments, start=1):
-            row.addWidget(Picture(attachment, number, len(attachments) == 1, self))
+            picture = Picture(attachment, number, len(attachments) == 1, self)
+            picture.clicked.connect(lambda _=False, id=attachment.id: self.opened.emit(id))
+            row.addWidget(picture)
+            self.stops.append(picture)

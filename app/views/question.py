@@ -53,12 +53,16 @@ class Question(Message):
         super().__init__(turn, parent, right=True)
         self.setAccessibleName("Your message")
         self._editor: QuestionEditor | None = None
+        self._pictures: list[QWidget] = []
         self._edit = self.action("edit", "Edit and send again", self.edit)
         self._fork = self.action("fork", "Fork into a new tab", lambda: self.forked.emit(self.turn.id))
         self._bubble = Bubble(self)
         self.adopt(self._bubble.text)
         if turn.attachments:
-            self.column.addWidget(Pictures(turn.attachments, self))
+            pictures = Pictures(turn.attachments, self)
+            pictures.opened.connect(self.viewed)
+            self._pictures += pictures.stops
+            self.column.addWidget(pictures)
             self.column.addSpacing(8)
         self.column.addWidget(self._bubble, alignment=Qt.AlignmentFlag.AlignRight)
         self.column.addWidget(self.footer)
@@ -67,6 +71,9 @@ class Question(Message):
 
     def views(self) -> list[TextView]:
         return [self._bubble.text]
+
+    def stops(self) -> list[QWidget]:
+        return [*self._pictures, *super().stops()]
 
     def show_offers(self) -> None:
         self._edit.setVisible(self.offers.edit)

@@ -140,6 +140,15 @@ class Transcript(QScrollArea):
         bar = self.verticalScrollBar()
         bar.setValue(bar.value() + by * (bar.pageStep() - 48))
 
+    def _view(self, attachment_id: str) -> None:
+        """Show a picture over the window, among all of the chat."""
+        pictures = [item for turn in self._chat.turns for item in turn.attachments if item.kind == "image"]
+        ids = [item.id for item in pictures]
+        if attachment_id in ids:
+            from app.views.viewer import Viewer
+
+            Viewer(pictures, ids.index(attachment_id), self.window())
+
     # Building
 
     def _build(self) -> None:
@@ -188,6 +197,7 @@ class Transcript(QScrollArea):
         message.edited.connect(self._chat.edit)
         message.stepped.connect(self._chat.show_variant)
         message.forked.connect(self._chat.fork)
+        message.viewed.connect(self._view)
         message.working.connect(self._builder.start)
         self._messages[turn.id] = message
         order = [each.id for each in self._chat.turns if each.id in self._messages]
