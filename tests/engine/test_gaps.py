@@ -7,6 +7,7 @@ import json
 import statistics
 import time
 from collections.abc import Callable
+from concurrent.futures import wait
 from itertools import pairwise
 from typing import Any
 
@@ -74,6 +75,7 @@ def test_a_picture_is_encoded_a_block_at_a_time_beside_a_streaming_row(make):
         scheduler.step()
     picture = tiny.picture(320, 320, 1)
     scheduler.add_request(tiny.chat("what?", 1), [picture], request_id="picture", max_tokens=2, temperature=0.0)
+    wait(scheduler.intake._jobs.values())
     details = []
     while scheduler.get_request("picture").num_output_tokens == 0:
         before = scheduler.get_request("streaming").num_output_tokens
