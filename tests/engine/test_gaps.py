@@ -69,7 +69,7 @@ def test_a_streaming_row_gets_a_token_after_every_chunk_and_a_newcomer_is_not_la
 
 
 def test_a_picture_is_encoded_a_block_at_a_time_beside_a_streaming_row(make):
-    scheduler = make(tiny.dense(), unit_budget_ms=1.0)
+    scheduler = make(tiny.dense(), unit_budget_ms=1.0, chunked_prefill_tokens=64)
     scheduler.add_request(tiny.chat("story"), request_id="streaming", max_tokens=60, temperature=0.0)
     while scheduler.get_request("streaming").num_output_tokens < 3:
         scheduler.step()
