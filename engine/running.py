@@ -113,12 +113,12 @@ class Running:
         return sum(len(group.members) for group in self._groups)
 
     @property
-    def room(self) -> bool:
-        """Whether another request may start its prefill."""
-        prefilling = len(self._prefills) + len(self._joining)
+    def seats(self) -> int:
+        """How many more requests may start their prefill."""
         if any(group.leaving for group in self._groups):
-            return False  # the newcomer may go on from what is about to be stored
-        return self.count < self._config.max_num_seqs and prefilling < self._config.prefill_batch_size
+            return 0  # the newcomer may go on from what is about to be stored
+        prefilling = len(self._prefills) + len(self._joining)
+        return min(self._config.max_num_seqs - self.count, self._config.prefill_batch_size - prefilling)
 
     def admit(self, row: Row) -> None:
         """Give a row its caches, or the prefix that is known, and its place among the prefills."""

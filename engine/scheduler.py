@@ -455,12 +455,17 @@ class MLLMScheduler:
                     self._ready[request.request_id] = row
 
     def _admit(self) -> None:
-        """Let prepared requests in, in order of arrival."""
-        for request in [request for request in self.waiting if request.request_id in self._ready]:
-            row = self._ready[request.request_id]
-            if not self.batch.room or not self._afford(row):
+        """Let prepared requests in, in order of arrival.
+
+        One that is still being prepared or fetched keeps a seat for itself, but nobody with a seat waits for it.
+        """
+        kept = 0
+        for request in list(self.waiting):
+            row = self._ready.get(request.request_id)
+            if row is not None and (self.batch.seats <= kept or not self._afford(row)):
                 return
-            if self.caches.fetching(request.request_id, row.key[:-1]):
+            if row is None or self.caches.fetching(request.request_id, row.key[:-1]):
+                kept += 1
                 continue
             if request.status.finished:
                 continue

@@ -514,3 +514,24 @@ def test_a_live_setting_changes_at_once_and_the_others_are_named(scheduler):
         most = max(most, scheduler.get_num_running())
     assert most == 2
     assert scheduler.get_request("0").num_output_tokens == 5
+
+
+def test_one_that_is_still_being_prepared_keeps_its_seat(make, monkeypatch):
+    scheduler = make(scripted.loaded(monkeypatch), max_num_seqs=1)
+    may_go_on = threading.Event()
+    prepare = scheduler.intake._prompt
+
+    def slow(request: Any, *rest: Any) -> Any:
+        if request.request_id == "first":
+            may_go_on.wait(10)
+        return prepare(request, *rest)
+
+    monkeypatch.setattr(scheduler.intake, "_prompt", slow)
+    scheduler.add_request("the first one", request_id="first", max_tokens=2, temperature=0.0)
+    scheduler.add_request("the second one", request_id="second", max_tokens=2, temperature=0.0)
+    while "second" not in scheduler._ready:
+        scheduler.step()
+    assert scheduler.get_num_running() == 0
+    may_go_on.set()
+    ended = [output.request_id for output in finish(scheduler) if output.finished]
+    assert ended == ["first", "second"]
