@@ -51,6 +51,7 @@ class Settings(BaseModel):
 
     Attributes:
         font_scale: size of all text, in percent.
+        reduce_motion: let nothing move that need not, whatever the system says.
         notifications: tell when an answer is ready while another program is in front.
         unload_after_minutes: give the model's memory back after so long without a question; None: never.
         model_folders: where models are looked for besides the usual places.
@@ -63,6 +64,7 @@ class Settings(BaseModel):
     schema_version: Literal[1] = SCHEMA_VERSION
     appearance: Literal["system", "light", "dark"] = "system"
     font_scale: int = Field(default=100, ge=80, le=150)
+    reduce_motion: bool = False
     notifications: bool = True
     unload_after_minutes: int | None = Field(default=None, ge=1, le=10_080)
     model_folders: tuple[str, ...] = ()

@@ -15,9 +15,9 @@ def facts(item: Attachment, sampling: tuple[float, int]) -> str:
         case "audio":
             return length(item.seconds)
         case "pdf":
-            return _pages(item)
+            return pages(item)
         case "text":
-            return f"{item.size / 1e6:.1f} MB" if item.size >= 100_000 else f"{item.size / 1e3:.1f} kB"
+            return weight(item.size)
     return f"{item.width} × {item.height}"
 
 
@@ -32,7 +32,13 @@ def length(seconds: float) -> str:
     return f"{seconds:.1f} s" if seconds < 10 else clock(seconds, 0)
 
 
-def _pages(item: Attachment) -> str:
+def weight(size: int) -> str:
+    """Bytes as kB or MB."""
+    return f"{size / 1e6:.1f} MB" if size >= 100_000 else f"{size / 1e3:.1f} kB"
+
+
+def pages(item: Attachment) -> str:
+    """Which pages of a document are sent."""
     first, last = item.excerpt.first or 1, min(item.excerpt.last or item.pages, item.pages)
     if (first, last) == (1, item.pages):
         return "1 page" if item.pages == 1 else f"{item.pages} pages"

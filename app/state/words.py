@@ -191,6 +191,9 @@ WORDS: Final[dict[str, Words]] = {
     "font_scale": Words(
         "Appearance", "Size of text", "Of everything in the window; 100 is the usual size.", kind="whole", unit="%"
     ),
+    "reduce_motion": Words(
+        "Appearance", "Less movement", "On: nothing pulses. Off: as the system is set.", kind="switch"
+    ),
     "engine.max_num_seqs": Words(
         "Advanced", "Answers at once", "Most questions worked on at the same time; others wait.", unit="answers"
     ),

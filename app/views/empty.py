@@ -1,4 +1,4 @@
-"""What a chat shows before its first message: three pictures to try, each with a question."""
+"""What a chat shows before its first message: three pictures to try, each with a question, and what else there is."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from PySide6.QtCore import QPointF, QRectF, QSize, QSizeF, Qt
 from PySide6.QtGui import QPainter, QPainterPath, QPaintEvent, QPen, QPixmap
 from PySide6.QtWidgets import QAbstractButton, QHBoxLayout, QLabel, QSizePolicy, QVBoxLayout, QWidget
 
-from app.views.theme import RESOURCES, UI_PX, color, set_font, ui_font
+from app.views.first_run import FirstRun
+from app.views.theme import RESOURCES, UI_PX, color, scaled, set_font, theme, ui_font
 
 if TYPE_CHECKING:
     from app.state.conversation import Conversation
@@ -35,13 +36,18 @@ class Sample(QAbstractButton):
         self.setAttribute(Qt.WidgetAttribute.WA_Hover)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self._picture = QPixmap(str(file))
+        theme.changed.connect(self.updateGeometry)
         self._ground = self._picture.toImage().pixelColor(0, 0)
 
     def sizeHint(self) -> QSize:
-        return QSize(208, 196)
+        return QSize(208, self._height())
 
     def minimumSizeHint(self) -> QSize:
-        return QSize(96, 196)
+        return QSize(96, self._height())
+
+    def _height(self) -> int:
+        """Room for two lines of the question, at any size of text."""
+        return 140 + scaled(56)
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = QPainter(self)
@@ -54,7 +60,7 @@ class Sample(QAbstractButton):
         painter.setPen(color("text"))
         painter.setFont(ui_font(UI_PX))
         flags = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter | Qt.TextFlag.TextWordWrap
-        painter.drawText(QRectF(12, 136, self.width() - 24, 56), int(flags), self.text())
+        painter.drawText(QRectF(12, 136, self.width() - 24, scaled(56)), int(flags), self.text())
 
     def _show_picture(self, painter: QPainter, place: QRectF) -> None:
         """The whole picture, on a surface of its own background's colour."""
@@ -95,6 +101,9 @@ class Empty(QWidget):
             card = Sample(file, question, self)
             card.clicked.connect(partial(self._ask, file, question))
             row.addWidget(card)
+        column.addSpacing(24)
+        self.lessons = FirstRun(self)
+        column.addWidget(self.lessons)
         model.changed.connect(self._explain)
         self._explain()
 
@@ -106,6 +115,8 @@ class Empty(QWidget):
             else "Drop, paste or attach your own, or try one of these."
         )
         name = "error" if failed else "muted"
+        if self._model.takes:  # not while another one is loaded
+            self.lessons.follow(self._model.takes)
         if self._hint.objectName() != name:
             self._hint.setObjectName(name)
             self._hint.style().polish(self._hint)

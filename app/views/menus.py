@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QMetaObject, Qt
 from PySide6.QtGui import QAction, QActionGroup, QKeySequence
-from PySide6.QtWidgets import QApplication, QMenu, QMessageBox
+from PySide6.QtWidgets import QApplication, QDialog, QMenu
 
 from app.views.theme import Appearance, theme
 
@@ -141,16 +141,31 @@ def _tabs(window: Window) -> None:
 
 def _help(window: Window) -> None:
     menu = window.menuBar().addMenu("&Help")
-    about = _add(menu, "About Braid", lambda: _about(window))
+    _add(menu, "Keyboard shortcuts", lambda: _open_shortcuts(window), "Ctrl+/", "?", "Ctrl+?")
+    _add(menu, "Open log folder", _open_logs)
+    about = _add(menu, "About Braid", lambda: _open_about(window))
     about.setMenuRole(QAction.MenuRole.AboutRole)
 
 
-def _about(window: Window) -> None:
-    box = QMessageBox(window)
-    box.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-    box.setWindowTitle("About Braid")
-    box.setText("Braid")
-    box.setInformativeText(
-        "Chats with pictures, answered by a model on this computer, all of them at once. Nothing leaves the machine."
-    )
-    box.open()
+def _open_shortcuts(window: Window) -> None:
+    from app.views.shortcuts import Shortcuts
+
+    _raise(window.findChild(Shortcuts) or Shortcuts(window.menuBar(), window))
+
+
+def _open_about(window: Window) -> None:
+    from app.views.about import About
+
+    _raise(window.findChild(About) or About(window.model, window))
+
+
+def _open_logs() -> None:
+    from app.views.about import open_logs
+
+    open_logs()
+
+
+def _raise(dialog: QDialog) -> None:
+    dialog.show()
+    dialog.raise_()
+    dialog.activateWindow()

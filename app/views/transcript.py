@@ -6,8 +6,8 @@ import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import Qt, QTimer
-from PySide6.QtGui import QHideEvent, QResizeEvent, QShowEvent
+from PySide6.QtCore import Qt, QTimer, QUrl
+from PySide6.QtGui import QDesktopServices, QHideEvent, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QFrame, QScrollArea, QVBoxLayout, QWidget
 
 from app.views.answer import Answer
@@ -141,13 +141,18 @@ class Transcript(QScrollArea):
         bar.setValue(bar.value() + by * (bar.pageStep() - 48))
 
     def _view(self, attachment_id: str) -> None:
-        """Show a picture over the window, among all of the chat."""
-        pictures = [item for turn in self._chat.turns for item in turn.attachments if item.kind == "image"]
-        ids = [item.id for item in pictures]
-        if attachment_id in ids:
-            from app.views.viewer import Viewer
+        """Show a picture over the window, among all of the chat; hand other media to the program they belong to."""
+        items = [item for turn in self._chat.turns for item in turn.attachments]
+        chosen = next((item for item in items if item.id == attachment_id), None)
+        if chosen is None:
+            return
+        if chosen.kind != "image":
+            QDesktopServices.openUrl(QUrl.fromLocalFile(str(chosen.path)))
+            return
+        from app.views.viewer import Viewer
 
-            Viewer(pictures, ids.index(attachment_id), self.window())
+        pictures = [item for item in items if item.kind == "image"]
+        Viewer(pictures, pictures.index(chosen), self.window())
 
     # Building
 
@@ -333,7 +338,7 @@ class Transcript(QScrollArea):
         if self._sought:
             self._go_to_sought()
         elif self._following:
-            bar.setValue(maximum)
+            bar.setValue(maximum if self._chat.turns else 0)  # an invitation is read from its top
         elif self._building:
             bar.setValue(bar.value() + maximum - self._span)  # older messages came in above: stay on the same line
         self._span = maximum

@@ -72,6 +72,7 @@ class Viewer(QWidget):
         column.setSpacing(0)
         column.addLayout(bar)
         column.addWidget(self.canvas, 1)
+        column.addSpacing(16)
 
     def _button(self, picture: str, name: str, does: Callable[[], object]) -> IconButton:
         button = IconButton(picture, name, self, role="text")
@@ -215,7 +216,7 @@ class Viewer(QWidget):
         return False
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        QPainter(self).fillRect(self.rect(), color("surface", 0.98))
+        QPainter(self).fillRect(self.rect(), color("surface"))
 
     def closeEvent(self, event: QCloseEvent) -> None:
         originals.forget()

@@ -22,7 +22,7 @@ from PySide6.QtWidgets import QFileDialog, QMainWindow, QSplitter, QVBoxLayout, 
 from app.state.composer import MAX_ATTACHMENTS
 from app.state.presets import Presets
 from app.state.screenshot import Screenshot
-from app.views import drop, exchange, markdown, menus
+from app.views import drop, exchange, markdown, menus, motion
 from app.views.drop import Dropped
 from app.views.library import Sidebar
 from app.views.notifier import Notifier
@@ -60,9 +60,10 @@ class Window(QMainWindow):
         settings = preferences.settings
         theme.resize(settings.font_scale)
         theme.apply(settings.appearance)
+        motion.choose(settings.reduce_motion)
         self.library, self.preferences = library, preferences
         self.presets = Presets(preferences, self)
-        self._model, self._models, self._settings = model, models, settings
+        self.model, self._models, self._settings = model, models, settings
         self._dialog: QDialog | None = None
         self._chat_dialog: ChatSettings | None = None
         self._picker: QDialog | None = None
@@ -171,6 +172,8 @@ class Window(QMainWindow):
             menus.mark_appearance(self)
         elif key == "font_scale":
             theme.resize(self._settings.font_scale)
+        elif key == "reduce_motion":
+            motion.choose(self._settings.reduce_motion)
 
     def open_settings(self) -> None:
         """Show the settings beside the window, which stays in use."""

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from PySide6.QtCore import QUrl
 from PySide6.QtGui import QFileOpenEvent
 
@@ -129,3 +130,15 @@ def test_files_opened_before_and_after_the_window_are_attached_and_the_system_s_
     )
     assert ended.returncode == 0, ended.stderr
     assert json.loads(ended.stdout) == ["sign.png", "chart.png", "shapes.png"]
+
+
+@pytest.mark.parametrize(("answer", "wish"), [(0x1234_0000, False), (0x1234_0001, True), (0, False)])
+def test_the_wish_for_less_movement_is_one_byte_of_what_comes_back(answer, wish):
+    class Answers(Recorder):
+        def send(self, receiver, message, *arguments):
+            super().send(receiver, message, *arguments)
+            return answer
+
+    runtime = Answers()
+    assert mac.reduces_motion(runtime) is wish
+    assert [message for _, message in runtime.sent] == ["sharedWorkspace", "accessibilityDisplayShouldReduceMotion"]

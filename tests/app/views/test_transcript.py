@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 from PySide6.QtCore import QEvent, QPoint, QPointF, Qt, QUrl
-from PySide6.QtGui import QGuiApplication, QWheelEvent
+from PySide6.QtGui import QDesktopServices, QGuiApplication, QWheelEvent
 from PySide6.QtWidgets import QApplication
 
 from app.state.turn import AnswerFacts, Turn
 from app.views.answer import Answer
 from app.views.facts import facts_line
+from app.views.pictures import Picture
 from app.views.question import SHOWN_CHARS, Question
 from app.views.text import TextView
 from app.views.theme import DARK, LIGHT, theme
@@ -298,6 +299,7 @@ def test_page_keys_in_the_composer_scroll_the_conversation(stage, qtbot) -> None
     made = stage("Kitchen")
     bar = made.window.page.transcript.verticalScrollBar()
     made.chat.answer(PARAGRAPH * 60)
+    settle(qtbot, made.window.page.transcript)
     qtbot.waitUntil(lambda: bar.value() == bar.maximum() > 0)
     qtbot.keyClick(made.window.page.composer.field, Qt.Key.Key_PageUp)
     assert 0 < bar.value() < bar.maximum() - 200
@@ -354,3 +356,46 @@ def test_a_turn_that_is_looked_for_is_built_and_scrolled_to(stage, qtbot) -> Non
     settle(qtbot, transcript)
     assert 0 <= message.mapTo(transcript.viewport(), QPoint(0, 0)).y() < 100
     long.revealed.emit("unknown")
+
+
+def test_the_invitation_teaches_what_goes_in_and_is_read_from_its_top(stage, qtbot) -> None:
+    made = stage("New chat")
+    made.window.resize(720, 480)
+    theme.resize(150)
+    transcript = made.window.page.transcript
+    settle(qtbot, transcript)
+    assert transcript.verticalScrollBar().maximum() > 0
+    assert transcript.verticalScrollBar().value() == 0
+    assert transcript._empty.width() <= transcript.viewport().width()
+    lessons = transcript._empty.lessons
+    assert lessons.drop.text.text().startswith("Pictures, PDFs and whole folders.")
+    made.model.takes = frozenset({"image", "video", "audio"})
+    made.model.changed.emit()
+    assert lessons.drop.text.text().startswith("Pictures, clips, sounds, PDFs and whole folders.")
+    made.model.takes = frozenset({"audio"})
+    made.model.changed.emit()
+    assert lessons.drop.text.text().startswith("Sounds, text files and whole folders.")
+    assert "Ctrl+T" in lessons.tabs.text.text()
+
+
+def test_what_is_no_picture_opens_in_its_own_program(stage, qtbot, monkeypatch) -> None:
+    asked = []
+    monkeypatch.setattr(QDesktopServices, "openUrl", lambda url: asked.append(url.toLocalFile()))
+    made = stage("Kitchen")
+    made.chat.ask(
+        "Look",
+        attachment("/tmp/a.mov", kind="video", seconds=12.0),
+        attachment("/tmp/b.pdf", kind="pdf", pages=3),
+        attachment("/tmp/c.wav", kind="audio", seconds=74.0),
+    )
+    settle(qtbot, made.window.page.transcript)
+    buttons = made.window.findChildren(Picture)
+    assert [button.accessibleName() for button in buttons] == [
+        "Clip 1: /tmp/a.mov, 0:12",
+        "Document 2: /tmp/b.pdf, 3 pages",
+        "Sound 3: /tmp/c.wav, 1:14",
+    ]
+    for button in buttons:
+        qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
+    assert asked == ["/tmp/a.mov", "/tmp/b.pdf", "/tmp/c.wav"]
+    made.window.grab()
