@@ -85,11 +85,12 @@ def load(path: Path) -> tuple[Settings, str | None]:
     """
     try:
         raw = json.loads(path.read_text("utf-8"))
+        json.dumps(raw, ensure_ascii=False).encode()  # half a character could be read, but never saved again
     except FileNotFoundError:
         return Settings(), None
     except OSError:
         return Settings(), f"Braid may not read its settings {path}, so it starts with the usual ones."
-    except ValueError:
+    except (ValueError, RecursionError):
         return Settings(), f"The settings file is damaged, so Braid starts with the usual ones.{_back_up(path)}"
     if not isinstance(raw, dict):
         return Settings(), f"The settings file is damaged, so Braid starts with the usual ones.{_back_up(path)}"

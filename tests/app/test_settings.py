@@ -41,7 +41,9 @@ def test_impossible_values_cannot_be_assigned():
     assert chosen == Settings()
 
 
-@pytest.mark.parametrize("content", ["", "{", "[]", "3", '"text"', "\x00\x01"])
+@pytest.mark.parametrize(
+    "content", ["", "{", "[]", "3", '"text"', "\x00\x01", "[" * 5000, '{"model": "\\ud800"}', '{"\\ud800": 1}']
+)
 def test_a_damaged_file_boots_with_defaults_and_is_kept(path, content):
     write(path, content)
     loaded, note = settings.load(path)
