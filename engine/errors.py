@@ -37,3 +37,14 @@ class OutOfMemory(EngineError):
 
 class RequestRejected(EngineError):
     """A request was refused before it was queued, such as for a duplicate id or an impossible parameter."""
+
+
+def sentence(error: Exception) -> str:
+    """What to tell a person about a failure, ours or not."""
+    if isinstance(error, EngineError):
+        return str(error)
+    if isinstance(error, MemoryError) or "memory" in str(error).lower():
+        return (
+            "There was not enough memory for this answer. Close other chats or use a smaller picture, then try again."
+        )
+    return f"The model failed on this message ({error}). Try again; the log has the details."

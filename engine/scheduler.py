@@ -7,22 +7,23 @@ import contextlib
 import dataclasses
 import logging
 import uuid
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from time import monotonic, perf_counter
+from time import perf_counter
 from typing import Any
 
 from engine import device, report
+from engine.admission import Admission
 from engine.caches import Caches
 from engine.config import MLLMSchedulerConfig
-from engine.errors import EngineError, OutOfMemory, RequestRejected
+from engine.errors import EngineError, OutOfMemory, RequestRejected, sentence
 from engine.forecast import Estimate, Ruler, forecast
 from engine.intake import Intake
-from engine.memory import Activations, Machine, Pricing, Verdict, judge, never_fits
+from engine.ledger import Ledger
+from engine.memory import Pricing
 from engine.messages import MediaKind
 from engine.models.families import open_port
 from engine.planner import Decision
-from engine.prefill import Prefill
 from engine.reader import frame_limit
 from engine.request import (
     FinishReason,
@@ -30,44 +31,18 @@ from engine.request import (
     MLLMSchedulerOutput,
     Phase,
     RequestOutput,
-    RequestStatus,
     SamplingParams,
 )
 from engine.row import Row
 from engine.running import Failure, Pairs, Running, Token, Unit
 from engine.stats import BatchStats, Occupation
-from engine.streams import Queue, Streams
+from engine.streams import Queue
 
 log = logging.getLogger(__name__)
 
-_FINISHED_KEPT = 256
 _SLOW_UNIT_S = 2.0
 _SAMPLING_FIELDS = frozenset(spec.name for spec in dataclasses.fields(SamplingParams))
-_LIVE_FIELDS = frozenset({"unit_budget_ms", "prefill_step_size", "chunked_prefill_tokens", "max_num_seqs"}) | {
-    "prefill_batch_size",
-    "completion_batch_size",
-    "default_max_tokens",
-    "default_video_fps",
-    "max_video_frames",
-    "max_kv_size",
-    "lend_stream",
-    "enable_vision_cache",
-    "vision_cache_size",
-    "vision_cache_mb",
-    "cache_memory_mb",
-    "memory_limit_gb",
-    "enable_mtp",
-    "mtp_num_draft_tokens",
-    "mtp_policy",
-    "enable_prefix_cache",
-    "use_memory_aware_cache",
-    "prefix_cache_memory_mb",
-    "prefix_cache_entries",
-    "kv_cache_quantization",
-    "kv_cache_quantization_bits",
-    "kv_cache_quantization_group_size",
-    "ssd_cache_max_gb",
-}
+_RELOAD_FIELDS = frozenset({"ssd_cache_dir"})
 
 
 class MLLMScheduler:
@@ -84,7 +59,7 @@ class MLLMScheduler:
         ModelLoadError: the model's family is not supported.
     """
 
-    live_fields = _LIVE_FIELDS
+    live_fields = frozenset(spec.name for spec in dataclasses.fields(MLLMSchedulerConfig)) - _RELOAD_FIELDS
     """Fields of the configuration that ``apply_config`` takes without a reload."""
 
     def __init__(self, model: Any, processor: Any, config: MLLMSchedulerConfig | None = None) -> None:
@@ -95,28 +70,20 @@ class MLLMScheduler:
         self._device.lending = self.config.lend_stream
         self.port = open_port(model, processor)
         self.stop_tokens = self.port.stop_ids
-        self.waiting: deque[MLLMRequest] = deque()
-        self.running: dict[str, MLLMRequest] = {}
-        self.requests: dict[str, MLLMRequest] = {}
-        self.finished_req_ids: set[str] = set()
-        self.request_id_to_uid: dict[str, int] = {}
-        self.uid_to_request_id: dict[int, str] = {}
-        self.num_requests_processed = 0
-        self.total_prompt_tokens = 0
-        self.total_completion_tokens = 0
         self.batch_stats = BatchStats()
         self.occupation = Occupation()
         self.caches = Caches(self.config, self.port, self._device.free_memory, self._wake_up)
         self.batch = Running(self.port, self.config, self.batch_stats, self.caches)
-        self.pricing: Pricing | None = None
+        self.admission = Admission(self.port, self._device, self.batch, self.caches, self.config)
         self.intake = Intake(self.port, self.config, self._notify)
-        self._streams = Streams()
+        self._ledger = Ledger()
+        self.requests, self.waiting = self._ledger.requests, self._ledger.waiting
+        self.running = self._ledger.running
+        self.request_id_to_uid = self._ledger.request_id_to_uid
+        self.uid_to_request_id = self._ledger.uid_to_request_id
         self._ready: dict[str, Row] = {}
-        self._finished: OrderedDict[str, None] = OrderedDict()
         self._aborts: deque[str] = deque()
         self._at_boundary: deque[Callable[[], None]] = deque()
-        self._next_uid = 0
-        self._output = MLLMSchedulerOutput()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._task: asyncio.Task[None] | None = None
         self._wake = asyncio.Event()
@@ -125,7 +92,32 @@ class MLLMScheduler:
     @property
     def output_queues(self) -> dict[str, Queue]:
         """One queue per request that has not been read to its end."""
-        return self._streams.queues
+        return self._ledger.streams.queues
+
+    @property
+    def finished_req_ids(self) -> set[str]:
+        """Requests that ended in the last step."""
+        return self._ledger.finished_ids
+
+    @property
+    def num_requests_processed(self) -> int:
+        """Requests that have ended, however."""
+        return self._ledger.processed
+
+    @property
+    def total_prompt_tokens(self) -> int:
+        """Prompt tokens of all requests that have ended."""
+        return self._ledger.prompt_tokens
+
+    @property
+    def total_completion_tokens(self) -> int:
+        """Answer tokens of all requests that have ended."""
+        return self._ledger.completion_tokens
+
+    @property
+    def pricing(self) -> Pricing | None:
+        """What requests cost on this model; None before it was measured."""
+        return self.admission.pricing
 
     @property
     def takes(self) -> frozenset[MediaKind]:
@@ -195,10 +187,9 @@ class MLLMScheduler:
             template_options=template_options or {},
         )
         self.caches.open()
-        self.requests[request_id] = request
-        self.waiting.append(request)
+        self._ledger.add(request)
         if self._task is not None:
-            self._streams.open(request_id)
+            self._ledger.streams.open(request_id)
         self.intake.submit(request)
         return request_id
 
@@ -233,11 +224,7 @@ class MLLMScheduler:
 
     def remove_finished_request(self, request_id: str) -> MLLMRequest | None:
         """Forget a finished request; None if there is none with this id."""
-        if request_id not in self._finished:
-            return None
-        del self._finished[request_id]
-        self._streams.drop(request_id)
-        return self.requests.pop(request_id)
+        return self._ledger.remove_finished(request_id)
 
     # ---------------------------------------------------------------- the synchronous face
 
@@ -253,7 +240,7 @@ class MLLMScheduler:
             raise RuntimeError("step() cannot be called while the loop runs: await stop() first.")
         self._device.check_home()
         if self.pricing is None:
-            self._device.run_here(self._measure)
+            self._device.run_here(self.admission.measure)
         unit = self._begin()
         if unit is None and self.waiting and not self.running:
             self.intake.wait()
@@ -261,7 +248,7 @@ class MLLMScheduler:
             unit = self._begin(keep_output=True)
         if unit is not None:
             self._end(unit, *_timed(lambda: self._device.run_here(unit.run)))
-        return self._output
+        return self._ledger.output
 
     # ---------------------------------------------------------------- the loop
 
@@ -276,10 +263,9 @@ class MLLMScheduler:
             if self.config.lend_stream:
                 await self._device.probe()
             if self.pricing is None:
-                await self._device.run(self._measure)
-            for request in self.requests.values():
-                if not request.status.finished:
-                    self._streams.open(request.request_id)
+                await self._device.run(self.admission.measure)
+            for request in self._ledger.live:
+                self._ledger.streams.open(request.request_id)
             self.batch.hand_over = self._hand_over if self._device.lending else None
             self._task = self._loop.create_task(self._run(), name="braid-scheduler")
 
@@ -295,7 +281,7 @@ class MLLMScheduler:
             await self._drain()
             self.reset()
             await self._device.run(_clear_cache)
-            self.intake.close()
+            await asyncio.to_thread(self.intake.close)  # a picture may still be in preparation
 
     async def _drain(self) -> None:
         """Bring to the disk what is not there yet, then end the disk's threads."""
@@ -311,8 +297,8 @@ class MLLMScheduler:
                 await self._turn()
             except Exception as error:
                 log.exception("The scheduler failed between units")
-                for request in [*self.running.values(), *self.waiting]:
-                    self._finish(request, "error", error=_sentence(error))
+                for request in self._ledger.live:
+                    self._finish(request, "error", error=sentence(error))
 
     async def _turn(self) -> None:
         """Run one unit, or wait until something happens."""
@@ -329,13 +315,6 @@ class MLLMScheduler:
             outcome = error
         with self.occupation.measured():
             self._end(unit, outcome, perf_counter() - began)
-
-    def _measure(self) -> None:
-        """Unit: learn what this model's caches cost; also warms the kernels up."""
-        prefill, vision = (Activations(guess) for guess in self.port.guesses)
-        self.pricing = Pricing(
-            self.port.cache_cost or self.port.measure(), self.config.prefill_step_size, prefill, vision
-        )
 
     def _hand_over(self, pairs: Pairs) -> None:
         """Pass a step's tokens from the pump to the loop while the unit goes on."""
@@ -367,7 +346,7 @@ class MLLMScheduler:
 
     async def stream_outputs(self, request_id: str) -> AsyncGenerator[RequestOutput]:
         """Yield a request's outputs up to its finished one; leaving early aborts it, an unknown id ends at once."""
-        stream = self._streams.read(request_id, self.abort_request)
+        stream = self._ledger.streams.read(request_id, self.abort_request)
         async with contextlib.aclosing(stream):
             async for output in stream:
                 yield output
@@ -397,8 +376,7 @@ class MLLMScheduler:
     def _begin(self, keep_output: bool = False) -> Unit | None:
         """Everything due at a boundary between units, then the choice of the next one."""
         if not keep_output:
-            self._output = MLLMSchedulerOutput()
-            self.finished_req_ids = set()
+            self._ledger.new_step()
         while self._aborts:
             self._abort(self._aborts.popleft())
         while self._at_boundary:
@@ -406,7 +384,7 @@ class MLLMScheduler:
         self._collect_prepared()
         self._admit()
         unit = self.batch.next_unit() or self._spill_unit()
-        self._output.has_work = unit is not None
+        self._ledger.output.has_work = unit is not None
         return unit
 
     def _spill_unit(self) -> Unit | None:
@@ -422,22 +400,15 @@ class MLLMScheduler:
         if seconds > _SLOW_UNIT_S:
             kind, waiting, running = unit.decision.kind, len(self.waiting), len(self.running)
             log.warning("A %s unit took %.1f s (%d waiting, %d running)", kind, seconds, waiting, running)
-        elif self.pricing is not None:
-            self._learn_peak(unit)
+        if not isinstance(outcome, Exception):
+            self.admission.learn(unit)
         for event in self.batch.settle(unit, outcome, seconds):
             if isinstance(event, Token):
                 if not event.row.gone:  # a round's tokens after the one that ended the reply are dropped
                     self._take_token(event.row, event.token)
             elif isinstance(event, Failure):
-                self._finish(event.row.request, "error", error=_sentence(event.error))
+                self._finish(event.row.request, "error", error=sentence(event.error))
         self.batch.tidy()
-
-    def _learn_peak(self, unit: Unit) -> None:
-        assert self.pricing is not None
-        if unit.decision.kind == "prefill":
-            self.pricing.prefill.learn(unit.decision.tokens, self._device.unit_peak)
-        elif unit.decision.kind == "vision" and isinstance(unit.subject, Prefill) and unit.subject.encoding:
-            self.pricing.vision.learn(unit.subject.encoding.item.at_once, self._device.unit_peak)
 
     def _collect_prepared(self) -> None:
         for request in list(self.waiting):
@@ -448,7 +419,7 @@ class MLLMScheduler:
             except Exception as error:
                 # Whatever preparation trips over ends this request only.
                 log.exception("Preparing %s failed", request.request_id)
-                self._finish(request, "error", error=_sentence(error))
+                self._finish(request, "error", error=sentence(error))
             else:
                 if row is not None:
                     request.num_prompt_tokens = len(row.prompt.ids)
@@ -462,67 +433,28 @@ class MLLMScheduler:
         kept = 0
         for request in list(self.waiting):
             row = self._ready.get(request.request_id)
-            if row is not None and (self.batch.seats <= kept or not self._afford(row)):
-                return
-            if row is None or self.caches.fetching(request.request_id, row.key[:-1]):
+            if row is None:
                 kept += 1
                 continue
-            if request.status.finished:
+            if self.batch.seats <= kept:
+                return
+            try:
+                request.wait_reason = self.admission.reason_to_wait(row)
+            except OutOfMemory as error:
+                self._finish(request, "error", error=str(error))
                 continue
-            self.waiting.remove(request)
+            if request.wait_reason:
+                return
+            if self.caches.fetching(request.request_id, row.key[:-1]):
+                kept += 1
+                continue
             del self._ready[request.request_id]
-            request.wait_reason = ""
-            self._next_uid += 1
-            request.batch_uid, request.status = self._next_uid, RequestStatus.RUNNING
-            self.running[request.request_id] = request
-            self.request_id_to_uid[request.request_id] = self._next_uid
-            self.uid_to_request_id[self._next_uid] = request.request_id
-            self._output.scheduled_request_ids.append(request.request_id)
-            self._output.num_scheduled_tokens += request.num_prompt_tokens
+            self._ledger.admit(request)
             self.batch.admit(row)
-
-    def _afford(self, row: Row) -> bool:
-        """Whether a row's price fits; idle cache entries go first, then the row waits with a reason.
-
-        A row that cannot fit even into an empty engine is ended with the numbers.
-        """
-        assert self.pricing is not None
-        verdict = self._judge(row)
-        if verdict.shortfall and self.caches.evict(verdict.shortfall, row.key[:-1]):
-            verdict = self._judge(row)
-        if not verdict.shortfall:
-            return True
-        row.request.wait_reason = verdict.reason
-        if self.running:
-            return False
-        memory = self.memory()
-        free = Machine(memory["limit"], memory["available"]).budget(self._user_bytes()) - memory["active"]
-        self._finish(row.request, "error", error=str(OutOfMemory(never_fits(self.pricing, row.demand, free))))
-        return True
-
-    def _judge(self, row: Row) -> Verdict:
-        assert self.pricing is not None
-        memory, rows = self.memory(), self.batch.rows
-        return judge(
-            self.pricing,
-            row.demand,
-            [other.demand for other in rows],
-            active=memory["active"],
-            held=sum(self.pricing.cache.bytes(other.length) for other in rows),
-            budget=Machine(memory["limit"], memory["available"]).budget(self._user_bytes()),
-            available=memory["available"] + memory["cache"],
-        )
-
-    def _user_bytes(self) -> int | None:
-        limit = self.config.memory_limit_gb
-        return None if limit is None else int(limit * 1e9)
 
     def _take_token(self, row: Row, token: int) -> None:
         request = row.request
-        if request.first_token_time is None:
-            request.first_token_time = monotonic()
-        request.output_tokens.append(token)
-        request.num_output_tokens += 1
+        self._ledger.count(request, token)
         self.batch_stats.generation_tokens += 1
         if row.logprobs is not None:
             request.output_logprobs.append(row.logprobs.take())
@@ -532,15 +464,14 @@ class MLLMScheduler:
         except Exception as error:
             # Tokenizers are code of others: what one of them trips over ends this request only.
             log.exception("A token of %s has no text", request.request_id)
-            self._finish(request, "error", error=_sentence(error))
+            self._finish(request, "error", error=sentence(error))
             return
         if stopped or row.detokenizer.stopped:
             self._finish(request, "stop", row, text, token)
         elif request.num_output_tokens >= row.limit:
             self._finish(request, "length", row, text, token)
         else:
-            request.output_text += text
-            self._emit(request, (token,), text)
+            self._ledger.tell(request, token, text)
 
     def _abort(self, request_id: str) -> None:
         request = self.requests.get(request_id)
@@ -564,51 +495,15 @@ class MLLMScheduler:
             row.gone = True
             text += row.detokenizer.finish()
             self._remember(row, request.output_text + text)
-        if request in self.waiting:
-            self.waiting.remove(request)
-            self.intake.drop(request_id)
+        self.intake.drop(request_id)
         self.batch.remove(request_id)
-        self.running.pop(request_id, None)
-        if (uid := self.request_id_to_uid.pop(request_id, None)) is not None:
-            del self.uid_to_request_id[uid]
-        request.output_text += text
-        request.status, request.finish_reason, request.error = _STATUS[reason], reason, error
-        request.finish_time = monotonic()
-        self.num_requests_processed += 1
-        self.total_prompt_tokens += request.num_prompt_tokens
-        self.total_completion_tokens += request.num_output_tokens
-        self.finished_req_ids.add(request_id)
-        self._output.finished_request_ids.add(request_id)
-        self._finished[request_id] = None
-        self._emit(request, () if token is None else (token,), text)
-        while len(self._finished) > _FINISHED_KEPT:
-            self.remove_finished_request(next(iter(self._finished)))
+        self._ledger.finish(request, reason, text, token, error)
 
     def _remember(self, row: Row, text: str) -> None:
         """Keep a reply's ids for the turns after it, unless a stop string cut its text off from them."""
         ids = row.request.output_tokens
         if not row.detokenizer.stopped:
             self.intake.history.record(row.digest, text, ids[:-1] if ids and ids[-1] in row.stop_ids else ids)
-
-    def _emit(self, request: MLLMRequest, tokens: tuple[int, ...], text: str) -> None:
-        output = RequestOutput(
-            request_id=request.request_id,
-            new_token_ids=tokens,
-            new_text=text,
-            output_token_ids=tuple(request.output_tokens),
-            output_text=request.output_text,
-            prompt_tokens=request.num_prompt_tokens,
-            completion_tokens=request.num_output_tokens,
-            cached_tokens=request.cached_tokens,
-            mtp_drafts=request.mtp_drafts,
-            mtp_accepted=request.mtp_accepted,
-            finished=request.status.finished,
-            finish_reason=request.finish_reason,
-            error=request.error,
-            logprobs=tuple(request.output_logprobs),
-        )
-        self._output.outputs.append(output)
-        self._streams.put(output)
 
     # ---------------------------------------------------------------- figures and upkeep
 
@@ -633,7 +528,7 @@ class MLLMScheduler:
         """
         ruler = Ruler(*self.sampling)
         if self.pricing is None:
-            self._device.run_here(self._measure)
+            self._device.run_here(self.admission.measure)
         assert self.pricing is not None
         per_patch = self.pricing.vision.bytes(1)
         encode = self.intake.history.spelling(template_options).encode
@@ -693,9 +588,9 @@ class MLLMScheduler:
         """
         names = [spec.name for spec in dataclasses.fields(config)]
         changed = {name for name in names if getattr(config, name) != getattr(self.config, name)}
-        live = {name: getattr(config, name) for name in changed & _LIVE_FIELDS}
+        live = {name: getattr(config, name) for name in changed & self.live_fields}
         self._do_at_boundary(lambda: self._reconfigure(live))
-        return changed - _LIVE_FIELDS
+        return changed - self.live_fields
 
     def _do_at_boundary(self, change: Callable[[], None]) -> None:
         self._at_boundary.append(change)
@@ -708,7 +603,7 @@ class MLLMScheduler:
         self.config = dataclasses.replace(self.config, **changes)
         self.batch.configure(self.config)
         self.caches.configure(self.config)
-        self.intake.config = self.config
+        self.intake.config = self.admission.config = self.config
         self._device.lending = self.config.lend_stream
         if self._task is not None:
             # Inline, the loop cannot take a step's tokens before the unit has ended: they would come out of order.
@@ -730,14 +625,6 @@ class MLLMScheduler:
         self.caches.clear()
 
 
-_STATUS: dict[FinishReason, RequestStatus] = {
-    "stop": RequestStatus.FINISHED_STOPPED,
-    "length": RequestStatus.FINISHED_LENGTH_CAPPED,
-    "abort": RequestStatus.FINISHED_ABORTED,
-    "error": RequestStatus.FINISHED_ERROR,
-}
-
-
 def _timed(work: Callable[[], Any]) -> tuple[Any, float]:
     began = perf_counter()
     try:
@@ -751,14 +638,3 @@ def _clear_cache() -> None:
     import mlx.core as mx
 
     mx.clear_cache()
-
-
-def _sentence(error: Exception) -> str:
-    """What to tell a person about a failure."""
-    if isinstance(error, EngineError):
-        return str(error)
-    if isinstance(error, MemoryError) or "memory" in str(error).lower():
-        return (
-            "There was not enough memory for this answer. Close other chats or use a smaller picture, then try again."
-        )
-    return f"The model failed on this message ({error}). Try again; the log has the details."
