@@ -105,6 +105,7 @@ def _number(name: str, parent: QWidget, suffix: str) -> QDoubleSpinBox:
     box = QDoubleSpinBox(parent)
     box.setAccessibleName(name)
     box.setSuffix(suffix)
+    box.setButtonSymbols(QDoubleSpinBox.ButtonSymbols.NoButtons)
     box.setKeyboardTracking(False)
     return box
 

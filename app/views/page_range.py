@@ -40,6 +40,7 @@ class PageRange(QWidget):
             label = QLabel(word, self)
             label.setObjectName("muted")
             box.setAccessibleName(name)
+            box.setButtonSymbols(QSpinBox.ButtonSymbols.NoButtons)
             box.setKeyboardTracking(False)
             box.valueChanged.connect(self._choose)
             row.addWidget(label)

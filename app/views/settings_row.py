@@ -181,7 +181,7 @@ class Row(QWidget):
         value = self._preferences.derived(self.option.key)
         if value is None:
             return ""
-        return plain(value) if self.option.kind == "whole" and isinstance(value, int) else figure(value)
+        return plain(round(value)) if self.option.kind == "whole" else figure(value)
 
     # What the person wants
 
