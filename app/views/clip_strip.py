@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QSignalBlocker, Signal
+from PySide6.QtCore import QSignalBlocker, Qt, Signal
 from PySide6.QtWidgets import QDoubleSpinBox, QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
 from app.state.attachment import Attachment, Excerpt
@@ -105,7 +105,7 @@ def _number(name: str, parent: QWidget, suffix: str) -> QDoubleSpinBox:
     box = QDoubleSpinBox(parent)
     box.setAccessibleName(name)
     box.setSuffix(suffix)
-    box.setButtonSymbols(QDoubleSpinBox.ButtonSymbols.NoButtons)
+    box.setAlignment(Qt.AlignmentFlag.AlignCenter)
     box.setKeyboardTracking(False)
     return box
 

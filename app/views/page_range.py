@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QSignalBlocker, Signal
+from PySide6.QtCore import QSignalBlocker, Qt, Signal
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QSpinBox, QVBoxLayout, QWidget
 
 from app.state.attachment import MAX_PAGES, Attachment, Excerpt
@@ -40,7 +40,7 @@ class PageRange(QWidget):
             label = QLabel(word, self)
             label.setObjectName("muted")
             box.setAccessibleName(name)
-            box.setButtonSymbols(QSpinBox.ButtonSymbols.NoButtons)
+            box.setAlignment(Qt.AlignmentFlag.AlignCenter)
             box.setKeyboardTracking(False)
             box.valueChanged.connect(self._choose)
             row.addWidget(label)
