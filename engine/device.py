@@ -78,6 +78,7 @@ class Device:
         mx.set_default_stream(self._stream)
         self._pump = Pump()
         self.lending = True
+        self._lends = True
         self.unit_peak = 0
         """Bytes that the last unit took at its peak, above what was active before it."""
         self._peak = 0
@@ -113,6 +114,10 @@ class Device:
         except asyncio.CancelledError:
             await asyncio.wait([work])
             raise
+
+    def lend(self, wanted: bool) -> None:
+        """Run units on the pump, or here; where the probe has failed they stay here."""
+        self.lending = wanted and self._lends
 
     def run_here(self, unit: Callable[[], T]) -> T:
         """Run one unit on the home thread itself.
@@ -168,7 +173,7 @@ class Device:
             answer = None
         if answer != [1, 3, 5, 7]:
             log.warning("Units run on the window's own thread: lending the stream does not work here.")
-            self.lending = False
+            self.lending = self._lends = False
         return self.lending
 
     def close(self) -> None:

@@ -67,7 +67,7 @@ class MLLMScheduler:
         self.model, self.processor = model, processor
         self.model_config = model.config
         self._device = device.home()
-        self._device.lending = self.config.lend_stream
+        self._device.lend(self.config.lend_stream)
         self.port = open_port(model, processor)
         self.stop_tokens = self.port.stop_ids
         self.batch_stats = BatchStats()
@@ -604,7 +604,7 @@ class MLLMScheduler:
         self.batch.configure(self.config)
         self.caches.configure(self.config)
         self.intake.config = self.admission.config = self.config
-        self._device.lending = self.config.lend_stream
+        self._device.lend(self.config.lend_stream)
         if self._task is not None:
             # Inline, the loop cannot take a step's tokens before the unit has ended: they would come out of order.
             self.batch.hand_over = self._hand_over if self._device.lending else None

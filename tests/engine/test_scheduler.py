@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
+import os
 import threading
 from collections.abc import Callable
 from concurrent.futures import wait
 from typing import Any
 
+import mlx.core as mx
 import pytest
 
 import engine
-from engine import EngineError, MLLMScheduler, MLLMSchedulerConfig, RequestOutput, RequestRejected, RequestStatus
+from engine import (
+    EngineError,
+    MLLMScheduler,
+    MLLMSchedulerConfig,
+    RequestOutput,
+    RequestRejected,
+    RequestStatus,
+    device,
+)
 from tests.engine import scripted, tiny
 
 PHASES = {"queued", "preparing", "vision", "prefill", "generation"}
@@ -535,3 +546,47 @@ def test_one_that_is_still_being_prepared_keeps_its_seat(make, monkeypatch):
     may_go_on.set()
     ended = [output.request_id for output in finish(scheduler) if output.finished]
     assert ended == ["first", "second"]
+
+
+class Held(os.PathLike[str]):
+    """A picture's path that preparation gets only after a while; tells whether anybody let it go on."""
+
+    def __init__(self) -> None:
+        self.reached, self.released, self.freed = threading.Event(), threading.Event(), False
+
+    def __fspath__(self) -> str:
+        self.reached.set()
+        self.freed = self.released.wait(3.0)
+        return "/nowhere.png"
+
+
+def test_the_loop_goes_on_while_a_stop_waits_for_a_preparation(make, run):
+    scheduler, held = make(tiny.hybrid()), Held()
+
+    async def go() -> None:
+        await scheduler.start()
+        await scheduler.add_request_async(tiny.chat("x", 1), [held])
+        await asyncio.to_thread(held.reached.wait)
+        asyncio.get_running_loop().call_later(0.1, held.released.set)
+        await scheduler.stop()
+
+    run(go())
+    assert held.freed
+
+
+def test_a_stream_that_cannot_be_lent_stays_at_home_whatever_is_configured(make, run, monkeypatch):
+    scheduler, home = make(tiny.hybrid()), device.home()
+    for name in ("lending", "_lends"):
+        monkeypatch.setattr(home, name, True)
+
+    async def go() -> RequestOutput:
+        with monkeypatch.context() as wrong:
+            wrong.setattr(device.mx, "arange", mx.zeros)
+            await scheduler.start()
+        scheduler.apply_config(dataclasses.replace(scheduler.config, unit_budget_ms=50))
+        answer = await scheduler.generate(tiny.chat("x"), max_tokens=4)
+        assert not scheduler.lending
+        await scheduler.stop()
+        return answer
+
+    assert run(go()).completion_tokens == 4
