@@ -343,8 +343,12 @@ class Library(Shelf):
         return await self._database.run(partial(search, text=words))
 
     async def _collect_media(self) -> None:
-        in_use = await self._database.run(rows.media_in_use)
-        await asyncio.get_running_loop().run_in_executor(self._pool, self._media.collect, in_use)
+        loop = asyncio.get_running_loop()
+        try:
+            in_use = await self._database.run(rows.media_in_use)
+            await loop.run_in_executor(self._pool, self._media.collect, in_use)
+        except (StorageError, OSError):
+            _log.info("The media folder could not be tidied", exc_info=True)  # nothing is lost: the next start tries
 
     async def _flush(self) -> None:
         try:

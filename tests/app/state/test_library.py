@@ -9,6 +9,7 @@ from app.settings import Generation
 from app.state import journal
 from app.state import library as module
 from app.state.library import Library
+from app.storage import media
 from app.storage.schema import Version
 from tests.fakes import Script
 
@@ -437,3 +438,29 @@ def test_sql_runs_on_no_other_thread_than_the_storage_s(visit, until, scheduler,
 
     visit(work)
     assert threads == {"storage_0"}
+
+
+def test_a_media_folder_that_cannot_be_tidied_is_no_trouble_for_anybody(visit, loop, monkeypatch):
+    trouble = []
+    loop.set_exception_handler(lambda _, context: trouble.append(context))
+
+    async def leave_something(library):
+        library._media.add("old", ".png", b"x")
+
+    async def come_back(library):
+        await library._tasks.join()
+        return library._media.folder
+
+    visit(leave_something)
+    monkeypatch.setattr(media, "_SETTLED_S", -1.0)
+    with monkeypatch.context() as locked:
+        locked.setattr(media.Path, "unlink", denied)
+        folder = visit(come_back)
+    assert not trouble
+    assert (folder / "old.png").exists()
+    visit(come_back)
+    assert not (folder / "old.png").exists()
+
+
+def denied(*_, **__):
+    raise PermissionError(13, "Permission denied")
