@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QMimeData, Qt, Signal
-from PySide6.QtGui import QFocusEvent, QKeyEvent
+from PySide6.QtGui import QFocusEvent, QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import QPlainTextEdit, QSizePolicy, QWidget
 
 from app.views import drop
 from app.views.theme import TEXT_PX, set_font
 
 _MAX_LINES = 8
+_INVITATIONS = (
+    "Ask anything, or drop pictures, clips, sounds, documents",
+    "Ask, or drop pictures and files",
+    "Ask anything",
+)
 _PAGES = {Qt.Key.Key_PageUp: -1, Qt.Key.Key_PageDown: 1}
 
 
@@ -33,7 +38,6 @@ class Field(QPlainTextEdit):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setAccessibleName("Message")
-        self.setPlaceholderText("Ask anything, or drop pictures, clips, sounds, documents")
         set_font(self, TEXT_PX)
         self.setAcceptDrops(False)  # the window takes drops anywhere
         self.setTabChangesFocus(True)
@@ -43,6 +47,14 @@ class Field(QPlainTextEdit):
         self.document().setDocumentMargin(4)
         self.document().documentLayout().documentSizeChanged.connect(self._grow)
         self._grow()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Invite in as many words as stand on one line."""
+        super().resizeEvent(event)
+        room = self.viewport().width() - 2 * self.document().documentMargin()
+        width = self.fontMetrics().horizontalAdvance
+        fitting = (text for text in _INVITATIONS if width(text) <= room)
+        self.setPlaceholderText(next(fitting, _INVITATIONS[-1]))
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         enter = event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter)

@@ -52,6 +52,16 @@ def test_enter_sends_and_shift_enter_breaks_the_line(made, composer, qtbot, monk
     assert composer.field.toPlainText() == ""
 
 
+def test_a_narrow_field_invites_in_fewer_words(made, composer) -> None:
+    field = composer.field
+    said = []
+    for width in (700, 300, 40):
+        field.resize(width, field.height())
+        said.append(field.placeholderText())
+        assert width == 40 or field.fontMetrics().horizontalAdvance(said[-1]) < width
+    assert said[0] != said[1] != said[2] == "Ask anything"
+
+
 def test_nothing_is_sent_without_words_or_while_a_picture_is_read(made, composer, qtbot) -> None:
     draft = made.chat.composer
     qtbot.keyClick(composer.field, ENTER)
