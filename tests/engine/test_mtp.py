@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import dataclasses
 import random
 from collections import Counter
@@ -13,8 +12,6 @@ from typing import Any
 import mlx.core as mx
 import numpy as np
 import pytest
-from mlx_vlm.speculative.drafters.qwen3_5_mtp.config import Qwen3_5MTPConfig
-from mlx_vlm.speculative.drafters.qwen3_5_mtp.qwen3_5_mtp import Qwen3_5MTPDraftModel
 
 from engine import MLLMScheduler, device
 from engine.models.families import open_port
@@ -30,23 +27,6 @@ SEA = tiny.chat("tell me about the sea, the moon and the tides")
 SEEN = tiny.chat("what do you see?", 1)
 PICTURE = (96, 64, 4)
 DRAFTING = {"enable_mtp": True, "mtp_policy": "always"}
-
-
-@cache
-def headed() -> tiny.Loaded:
-    """The tiny hybrid with a random head, which guesses nearly everything wrong."""
-    model, processor = tiny.hybrid()
-    text = dataclasses.asdict(model.config.text_config) | {"mtp_num_hidden_layers": 1}
-    config = Qwen3_5MTPConfig.from_dict({"model_type": "qwen3_5_mtp", "text_config": text, "block_size": 3})
-    twin = copy.copy(model)
-
-    def build() -> None:
-        mx.random.seed(7)
-        twin.mtp = Qwen3_5MTPDraftModel(config)
-        mx.eval(twin.mtp.parameters())
-
-    device.home().run_here(build)
-    return twin, processor
 
 
 class Oracle(Head):
@@ -100,7 +80,7 @@ def alone(prompt: str = SEA, pictures: tuple[tuple[int, int, int], ...] = (), le
 @pytest.mark.parametrize("count", [1, 2, 4])
 @pytest.mark.parametrize(("prompt", "pictures"), [(SEA, ()), (SEEN, (PICTURE,))], ids=["text", "picture"])
 def test_wrong_guesses_change_nothing(make: Make, prompt: str, pictures: Any, count: int) -> None:
-    scheduler = make(headed(), mtp_num_draft_tokens=count, **DRAFTING)
+    scheduler = make(tiny.headed(), mtp_num_draft_tokens=count, **DRAFTING)
     request_id = ask(scheduler, prompt, pictures)
     assert tokens(scheduler, request_id) == alone(prompt, pictures)
     figures = scheduler.get_stats()["mtp"]
@@ -112,7 +92,7 @@ def test_wrong_guesses_change_nothing(make: Make, prompt: str, pictures: Any, co
 @pytest.mark.parametrize(("prompt", "pictures"), [(SEA, ()), (SEEN, (PICTURE,))], ids=["text", "picture"])
 def test_any_number_of_right_guesses_is_used(make: Make, prompt: str, pictures: Any) -> None:
     answer = alone(prompt, pictures, 60)
-    scheduler = make(headed(), mtp_num_draft_tokens=2, **DRAFTING)
+    scheduler = make(tiny.headed(), mtp_num_draft_tokens=2, **DRAFTING)
     scheduler.batch._head = Oracle(answer, spoil=True)
     rounds: Counter[int] = Counter()
     request_id = ask(scheduler, prompt, pictures, max_tokens=60)
@@ -127,7 +107,7 @@ def test_any_number_of_right_guesses_is_used(make: Make, prompt: str, pictures: 
 
 
 def test_right_guesses_save_steps(make: Make) -> None:
-    scheduler = make(headed(), mtp_num_draft_tokens=3, **DRAFTING)
+    scheduler = make(tiny.headed(), mtp_num_draft_tokens=3, **DRAFTING)
     scheduler.batch._head = Oracle(alone(length=40))
     request_id = ask(scheduler, max_tokens=40)
     scheduler.step()
@@ -142,7 +122,7 @@ def test_right_guesses_save_steps(make: Make) -> None:
 
 @pytest.mark.parametrize("length", [1, 2, 3, 5, 6, 7])
 def test_a_limit_inside_a_round_holds(make: Make, length: int) -> None:
-    scheduler = make(headed(), mtp_num_draft_tokens=4, **DRAFTING)
+    scheduler = make(tiny.headed(), mtp_num_draft_tokens=4, **DRAFTING)
     scheduler.batch._head = Oracle(alone())
     request_id = ask(scheduler, max_tokens=length)
     assert tokens(scheduler, request_id) == alone()[:length]
@@ -150,7 +130,7 @@ def test_a_limit_inside_a_round_holds(make: Make, length: int) -> None:
 
 @pytest.mark.parametrize("place", [0, 1, 2, 4, 6])
 def test_a_stop_token_inside_a_round_ends_the_answer(make: Make, place: int) -> None:
-    scheduler = make(headed(), mtp_num_draft_tokens=4, **DRAFTING)
+    scheduler = make(tiny.headed(), mtp_num_draft_tokens=4, **DRAFTING)
     scheduler.batch._head = Oracle(alone())
     stop = alone()[place]
     request_id = ask(scheduler, stop_token_ids=(stop,))
@@ -161,14 +141,14 @@ def test_a_stop_token_inside_a_round_ends_the_answer(make: Make, place: int) -> 
 
 
 def test_a_stop_string_inside_a_round_ends_the_answer(make: Make) -> None:
-    plain = make(headed())
+    plain = make(tiny.headed())
     whole = ask(plain, max_tokens=24)
     tokens(plain, whole)
     request = plain.get_request(whole)
     assert request is not None
     stop = request.output_text[3:5]
     expected = ask(plain, stop=(stop,))
-    scheduler = make(headed(), mtp_num_draft_tokens=4, **DRAFTING)
+    scheduler = make(tiny.headed(), mtp_num_draft_tokens=4, **DRAFTING)
     scheduler.batch._head = Oracle(alone())
     request_id = ask(scheduler, stop=(stop,))
     assert tokens(scheduler, request_id) == tokens(plain, expected)
@@ -189,9 +169,9 @@ def test_a_stop_string_inside_a_round_ends_the_answer(make: Make) -> None:
 def test_sampled_and_penalised_answers_are_those_without_drafts(
     make: Make, options: dict[str, Any], oracle: bool
 ) -> None:
-    plain = make(headed())
+    plain = make(tiny.headed())
     expected = tokens(plain, ask(plain, **options))
-    scheduler = make(headed(), mtp_num_draft_tokens=2, **DRAFTING)
+    scheduler = make(tiny.headed(), mtp_num_draft_tokens=2, **DRAFTING)
     if oracle:
         scheduler.batch._head = Oracle(expected, spoil=True)
     request_id = ask(scheduler, **options)
@@ -202,7 +182,7 @@ def test_sampled_and_penalised_answers_are_those_without_drafts(
 
 @pytest.mark.parametrize("joins_at", [4, 7, 12])
 def test_a_row_steps_aside_for_another_and_comes_back(make: Make, joins_at: int) -> None:
-    scheduler = make(headed(), mtp_num_draft_tokens=2, **DRAFTING)
+    scheduler = make(tiny.headed(), mtp_num_draft_tokens=2, **DRAFTING)
     scheduler.batch._head = Oracle(alone(length=60), spoil=True)
     first = ask(scheduler, max_tokens=60)
     for _ in range(joins_at):
@@ -220,7 +200,7 @@ def test_a_row_steps_aside_for_another_and_comes_back(make: Make, joins_at: int)
 
 
 def test_a_prompt_that_was_restored_drafts_all_the_same(make: Make) -> None:
-    scheduler = make(headed(), mtp_num_draft_tokens=2, **DRAFTING)
+    scheduler = make(tiny.headed(), mtp_num_draft_tokens=2, **DRAFTING)
     first = ask(scheduler, SEEN, (PICTURE,))
     assert tokens(scheduler, first) == alone(SEEN, (PICTURE,))
     second = ask(scheduler, SEEN, (PICTURE,))
@@ -231,7 +211,7 @@ def test_a_prompt_that_was_restored_drafts_all_the_same(make: Make) -> None:
 
 def test_rows_too_unlike_to_share_a_batch_draft_side_by_side(make: Make) -> None:
     long = tiny.chat("the sea " * 60)
-    scheduler = make(headed(), mtp_num_draft_tokens=2, **DRAFTING)
+    scheduler = make(tiny.headed(), mtp_num_draft_tokens=2, **DRAFTING)
     first, second = ask(scheduler, SEA), ask(scheduler, long)
     assert tokens(scheduler, second) == alone(long)
     assert tokens(scheduler, first) == alone()
@@ -240,7 +220,7 @@ def test_rows_too_unlike_to_share_a_batch_draft_side_by_side(make: Make) -> None
 
 
 def test_an_abort_between_rounds_leaves_the_next_request_whole(make: Make) -> None:
-    scheduler = make(headed(), mtp_num_draft_tokens=2, **DRAFTING)
+    scheduler = make(tiny.headed(), mtp_num_draft_tokens=2, **DRAFTING)
     scheduler.batch._head = Oracle(alone(length=60), spoil=True)
     first = ask(scheduler, max_tokens=60)
     while not drafts(scheduler, first):
@@ -253,7 +233,7 @@ def test_an_abort_between_rounds_leaves_the_next_request_whole(make: Make) -> No
 
 
 def test_a_failed_check_costs_the_row_nothing_but_its_drafts(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    scheduler = make(headed(), mtp_num_draft_tokens=2, **DRAFTING)
+    scheduler = make(tiny.headed(), mtp_num_draft_tokens=2, **DRAFTING)
     scheduler.batch._head = Oracle(alone(), spoil=True)
     keep, calls = Verification.keep, iter(range(100))
 
@@ -272,7 +252,7 @@ def test_a_failed_check_costs_the_row_nothing_but_its_drafts(make: Make, monkeyp
 
 
 def test_leaving_a_check_without_keeping_restores_the_caches() -> None:
-    port = open_port(*headed())
+    port = open_port(*tiny.headed())
 
     def run() -> None:
         cache, delta = port.make_cache(), mx.array([[0]])
@@ -293,7 +273,7 @@ def test_leaving_a_check_without_keeping_restores_the_caches() -> None:
 
 
 def test_what_cannot_draft_says_why(make: Make) -> None:
-    scheduler = make(headed(), **DRAFTING)
+    scheduler = make(tiny.headed(), **DRAFTING)
     request_id = ask(scheduler, logits_processors=(lambda seen, logits: logits,))
     assert tokens(scheduler, request_id) == alone()
     assert scheduler.requests[request_id].mtp_off == "logits_processors"
@@ -305,7 +285,7 @@ def test_what_cannot_draft_says_why(make: Make) -> None:
     assert without.requests[request_id].mtp_off == "no_head"
     assert without.get_stats()["mtp"]["effective_draft_tokens"] == 0
 
-    off = make(headed())
+    off = make(tiny.headed())
     request_id = ask(off)
     tokens(off, request_id)
     assert off.requests[request_id].mtp_off == "disabled"
@@ -313,7 +293,7 @@ def test_what_cannot_draft_says_why(make: Make) -> None:
 
 
 def test_drafting_can_be_switched_while_a_request_runs(make: Make) -> None:
-    scheduler = make(headed(), mtp_num_draft_tokens=2)
+    scheduler = make(tiny.headed(), mtp_num_draft_tokens=2)
     request_id = ask(scheduler)
     for _ in range(8):
         scheduler.step()
@@ -324,7 +304,7 @@ def test_drafting_can_be_switched_while_a_request_runs(make: Make) -> None:
 
 
 def test_auto_measures_plain_decoding_before_it_drafts(make: Make) -> None:
-    scheduler = make(headed(), enable_mtp=True)
+    scheduler = make(tiny.headed(), enable_mtp=True)
     request_id = ask(scheduler, max_tokens=60)
     reasons: list[str | None] = []
     while scheduler.has_requests():

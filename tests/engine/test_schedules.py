@@ -92,7 +92,7 @@ class Run:
         assert live == {request.request_id for request in scheduler.waiting} | set(scheduler.running)
 
 
-@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     config=configs,
     schedule=st.lists(st.one_of(adds, aborts, steps), min_size=1, max_size=24),

@@ -5,6 +5,8 @@ Logits are spread, so that a greedy choice stands far above rounding noise and e
 
 from __future__ import annotations
 
+import copy
+import dataclasses
 from collections.abc import Callable
 from functools import cache
 from typing import Any
@@ -19,6 +21,8 @@ from mlx_vlm.models.qwen3_vl.processing_qwen3_vl import (
     Qwen3VLProcessor,
     Qwen3VLVideoProcessor,
 )
+from mlx_vlm.speculative.drafters.qwen3_5_mtp.config import Qwen3_5MTPConfig
+from mlx_vlm.speculative.drafters.qwen3_5_mtp.qwen3_5_mtp import Qwen3_5MTPDraftModel
 from PIL import Image
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
@@ -76,6 +80,23 @@ def hybrid() -> Loaded:
 def dense() -> Loaded:
     """Qwen3-VL in small: full attention only, with deepstack features from two tower blocks."""
     return _built(_dense, seed=1)
+
+
+@cache
+def headed() -> Loaded:
+    """The tiny hybrid with a random head, which guesses nearly everything wrong."""
+    model, processor = hybrid()
+    text = dataclasses.asdict(model.config.text_config) | {"mtp_num_hidden_layers": 1}
+    config = Qwen3_5MTPConfig.from_dict({"model_type": "qwen3_5_mtp", "text_config": text, "block_size": 3})
+    twin = copy.copy(model)
+
+    def build() -> None:
+        mx.random.seed(7)
+        twin.mtp = Qwen3_5MTPDraftModel(config)
+        mx.eval(twin.mtp.parameters())
+
+    device.home().run_here(build)
+    return twin, processor
 
 
 def _tokenizer() -> PreTrainedTokenizerFast:
