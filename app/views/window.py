@@ -244,6 +244,7 @@ class Window(QMainWindow):
     def close_tab(self) -> None:
         """Close the current tab."""
         self.library.close_tab(self.library.current.id)
+        self.page.composer.field.setFocus()
 
     def stop(self) -> None:
         """Stop the current chat's answer."""

@@ -333,3 +333,12 @@ print(sorted(name for name in late if name in set(sys.modules) - before))
 """
     done = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout.strip() == "[]"
+
+
+def test_the_keyboard_writes_to_the_next_chat_when_a_tab_is_closed(stage, qtbot) -> None:
+    made = stage("Kitchen", "Street")
+    window = made.window
+    window.page.composer.field.setFocus()
+    qtbot.keyClick(window, Qt.Key.Key_W, Qt.KeyboardModifier.ControlModifier)
+    qtbot.waitUntil(lambda: len(window.library.tabs) == 1)
+    assert window.page.composer.field.hasFocus()
