@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from concurrent.futures import wait
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import pytest
@@ -13,7 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from engine import MLLMScheduler, MLLMSchedulerConfig, RequestOutput
-from tests.engine import scripted
+from tests.engine import scripted, tiny
+from tests.engine.solo import solo
 
 LENGTHS = [1, 2, 17, 246, 250, 254, 505, 700, 760, 1500]
 """Caches grow in steps of 256 tokens: rows around a border change their group while they grow."""
@@ -113,6 +114,37 @@ def test_any_schedule(make_scripted, config, schedule, decode_faults, prefill_fa
     assert scheduler.num_requests_processed == len(run.prompts)
     assert scheduler.total_completion_tokens == sum(run.text.values())
     assert_empty(scheduler)
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    config=configs,
+    schedule=st.lists(
+        st.one_of(
+            st.tuples(st.just("add"), st.sampled_from([1, 17, 40]), st.integers(1, 6), st.integers(0, 2)), aborts, steps
+        ),
+        min_size=1,
+        max_size=8,
+    ),
+)
+def test_any_schedule_on_a_real_model(make, config, schedule):
+    scheduler = make(tiny.hybrid(), **{spec.name: getattr(config, spec.name) for spec in fields(config)})
+    run = Run(scheduler)
+    for action, *arguments in schedule:
+        getattr(run, action)(*arguments)
+    run.drain()
+    for name, (prompt, tokens) in run.prompts.items():
+        key = (tuple(prompt), tokens)
+        if key not in _alone:
+            _alone[key] = solo(*tiny.hybrid(), scheduler.port.tokenizer.decode(prompt), max_tokens=tokens)
+        given_tokens = list(run.last[name].output_token_ids)
+        assert given_tokens == _alone[key][: len(given_tokens)]
+        assert run.last[name].finish_reason == "length" or name in run.aborted
+    assert_empty(scheduler)
+    scheduler.intake.close()
+
+
+_alone: dict[tuple[tuple[int, ...], int], list[int]] = {}
 
 
 def assert_right(run: Run, name: str, expected: list[int], *, faulty: bool) -> None:
