@@ -88,7 +88,7 @@ def join(blocks: Sequence[str], limit: int = SEGMENT_CHARS) -> list[str]:
 
 
 def cut(text: str) -> Cut:
-    """Separate finished top-level blocks from the last one, which may still grow."""
+    """Separate finished top-level blocks from the last one, which may still grow; of a long list, its last item."""
     ends = _ends(text)
     offset = ends[-2] if len(ends) > 1 else 0
     starts = [0, *ends[:-2]] if len(ends) > 1 else []
@@ -163,8 +163,21 @@ def _ends(text: str) -> list[int]:
     offsets = [0]
     for line in text.splitlines(keepends=True):
         offsets.append(offsets[-1] + len(line))
-    starts = [token.map[0] for token in _parser().parse(text) if token.level == 0 and token.map and token.nesting >= 0]
+    found = _parser().parse(text)
+    blocks = [token for token in found if token.level == 0 and token.map and token.nesting >= 0]
+    starts = [token.map[0] for token in blocks if token.map]
+    if blocks and len(text) - offsets[starts[-1]] > SEGMENT_CHARS:
+        starts += _items(blocks[-1], found)
     return [*(offsets[start] for start in starts[1:] if offsets[start]), len(text)]
+
+
+def _items(block: Token, found: Sequence[Token]) -> list[int]:
+    """Lines at which the items of the last block begin, if it is a list that can go on in a piece of its own there."""
+    items = [token for token in found[found.index(block) :] if token.type == "list_item_open" and token.level == 1]
+    first = int(items[0].info) if items and items[0].info else None
+    # Where a model numbers every item 1, a new piece would begin to count again.
+    numbered = (item for n, item in enumerate(items) if first is None or int(item.info) == first + n)
+    return [item.map[0] for item in numbered if item.map and item is not items[0]]
 
 
 @lru_cache(maxsize=1)

@@ -110,3 +110,19 @@ def test_pieces_of_a_long_text_are_bounded_and_complete() -> None:
 def test_a_single_block_is_never_torn() -> None:
     text = "```\n" + "x = 1\n" * 3000 + "```\n"
     assert markdown.join([*markdown.cut(text).finished, text]) == [text]
+
+
+@pytest.mark.parametrize("marker", ["-", "{}."])
+def test_the_items_of_a_long_list_are_finished_one_by_one(marker: str, qapp) -> None:
+    items = [f"{marker.format(n)} Item {n} with some words\n    - below\n" for n in range(1, 101)]
+    text = "".join(items) + f"{marker.format(101)} Ite"
+    found = markdown.cut(text)
+    assert list(found.finished) == items
+    assert text[found.offset :] == f"{marker.format(101)} Ite"
+    if marker != "-":
+        assert '<ol start="51">' in markdown.render("".join(items[50:60]), LIGHT).html
+
+
+def test_a_list_that_cannot_go_on_elsewhere_and_a_short_one_stay_whole(qapp) -> None:
+    for text in ("1. Each item says one\n" * 200, "- short\n- list\n- here"):
+        assert markdown.cut(text) == markdown.Cut(0, ())

@@ -15,7 +15,7 @@ from app.views.latex import typesetter
 from app.views.text import TextView
 from app.views.theme import theme
 from app.views.transcript import Transcript
-from tests.app.views.test_transcript import answers, settle
+from tests.app.views.test_transcript import answers
 
 PART = """## Step {n}
 
@@ -98,13 +98,12 @@ def test_the_end_of_a_long_answer_draws_nothing_again_but_its_last_block(stage, 
     made = stage("Kitchen")
     turn = made.chat.begin()
     made.chat.write(turn, LONG + "The end")
-    settle(qtbot, made.window.page.transcript)
     qtbot.waitUntil(quiet(made.window.page.transcript), timeout=30_000)
     drawn = []
     plain = TextView.setHtml
     monkeypatch.setattr(TextView, "setHtml", lambda view, html: (drawn.append(len(html)), plain(view, html))[1])
     made.chat.end(turn)
-    settle(qtbot, made.window.page.transcript)
+    qtbot.waitUntil(quiet(made.window.page.transcript), timeout=30_000)
     assert sum(drawn) < 500
 
 
@@ -149,7 +148,6 @@ def test_the_theme_changes_slice_by_slice(stage, qtbot) -> None:
 def test_closing_a_long_code_block_draws_nothing_again(stage, qtbot, monkeypatch, lines: int) -> None:
     made = stage("Kitchen")
     turn = made.chat.begin("Look:\n\n```python\n" + "x = 1  # one\n" * lines)
-    settle(qtbot, made.window.page.transcript)
     qtbot.waitUntil(quiet(made.window.page.transcript), timeout=30_000)
     drawn = []
     monkeypatch.setattr(TextView, "setHtml", lambda view, html: drawn.append(html))
@@ -158,3 +156,36 @@ def test_closing_a_long_code_block_draws_nothing_again(stage, qtbot, monkeypatch
     assert all(len(html) < 100 for html in drawn)
     for one, two in itertools.pairwise(answers(made.window.page.transcript)[0].views()):
         assert one is not two
+
+
+def test_an_endless_list_costs_the_same_early_and_late(stage, qtbot) -> None:
+    made = stage("Kitchen")
+    turn = made.chat.begin("Items:\n\n")
+    items = "".join(f"{n}. Item number {n} with **some** words and `code`\n" for n in range(1, 401))
+    write(made, turn, items, 40)
+    early = write(made, turn, items[960:], 60)
+    turn.text = f"Items:\n\n{items}"
+    write(made, turn, "401. More\n", 1)
+    qtbot.waitUntil(quiet(made.window.page.transcript), timeout=30_000)
+    late = write(made, turn, "".join(f"{n}. Item number {n} with some words\n" for n in range(402, 450)), 60)
+    print(f"\nAn output into a list: early {median(early):.1f} ms, after 400 items {median(late):.1f} ms")
+    assert median(late) < 2 * median(early) + 2
+
+
+def test_three_tabs_that_stream_long_answers_leave_the_loop_free(stage, qtbot) -> None:
+    made = stage("Kitchen", "Garden", "Street")
+    live = [(chat, chat.begin(LONG)) for chat in made.library.tabs]
+    qtbot.waitUntil(quiet(made.window.page.transcript), timeout=30_000)
+    loop, next_at, written = Turns(), time.perf_counter(), 0
+    ends = next_at + 2.0
+    while time.perf_counter() < ends:
+        while next_at < time.perf_counter():  # 200 tokens a second in each
+            for chat, turn in live:
+                chat.write(turn, LONG[written : written + 4])
+            written += 4
+            next_at += 1 / 200
+        loop.spin(0.002)
+    assert written > 1200
+    shown = answers(made.window.page.transcript)[0]
+    assert shown.turn.text.endswith(LONG[written - 4 : written])
+    assert loop.told(f"Three tabs at 200 tokens/s, {written // 4} tokens each") < 100
