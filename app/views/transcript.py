@@ -209,6 +209,8 @@ class Transcript(QScrollArea):
         self._column.insertWidget(1 + order.index(turn.id), message)
         self._fit(message)
         message.refresh(self._activity(turn))
+        if message.waits:
+            self._builder.start()
 
     def _older(self) -> None:
         if len(self._chat.turns) > self._wanted:
