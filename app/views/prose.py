@@ -75,12 +75,10 @@ class Prose(QWidget):
 
     def restyle(self) -> None:
         """Take the colours and the size of text in force now: at once where it is seen, else later."""
-        for piece in self.pieces:
-            if piece.visibleRegion().isEmpty():
-                self._stale[piece] = None
-            else:
-                self._stale.pop(piece, None)
-                piece.restyle()
+        seen = [piece for piece in self.pieces if not piece.visibleRegion().isEmpty()]
+        self._stale = dict.fromkeys(piece for piece in self.pieces if piece not in seen)
+        for piece in seen:
+            piece.restyle()
 
     def take(self, formulas: Iterable[latex.Formula]) -> None:
         """Formulas were set: draw them later."""
