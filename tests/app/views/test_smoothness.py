@@ -136,7 +136,8 @@ def test_the_theme_changes_slice_by_slice(stage, qtbot) -> None:
         begun = time.thread_time()
         theme.apply("dark")
         took = (time.thread_time() - begun) * 1e3
-        assert set(drawn) == set(seen)
+        assert drawn
+        assert set(drawn) <= set(seen)
         loop.took.clear()
         loop.spin(60, until=quiet(transcript))
         assert set(drawn) == set(answers(transcript)[0].views())
