@@ -65,7 +65,7 @@ async def cut_and_continued(braid: Any) -> dict[str, Any]:
     await resting(chat)
     half = chat.turns[1].text
     message = braid.window.page.transcript._messages[chat.turns[1].id]
-    await until(lambda: message._resume.isVisible())
+    await until(lambda: message._resume.isVisible() and "limit" in message.footer.label.text())  # drawn a frame later
     line = message.footer.label.text()
     chat.instruct("", Sampling())
     QTest.mouseClick(message._resume, Qt.MouseButton.LeftButton)
