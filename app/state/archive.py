@@ -15,6 +15,7 @@ from typing import Any, Final, Literal, TypeVar
 from pydantic import BaseModel, Field, ValidationError
 
 from app.presets import Sampling
+from app.state.attachment import Excerpt
 from app.state.talk import ExchangeError, Medium, Said, Talk
 from app.storage.conversations import StoredConversation, TurnRecord
 
@@ -27,9 +28,18 @@ _MAX_MEDIUM = 1024 * 1024 * 1024
 _T = TypeVar("_T", bound=BaseModel)
 
 
+class _Excerpt(BaseModel):
+    fps: float | None = Field(default=None, gt=0)
+    start: float | None = Field(default=None, ge=0)
+    end: float | None = Field(default=None, ge=0)
+    first: int | None = Field(default=None, ge=1)
+    last: int | None = Field(default=None, ge=1)
+
+
 class _Medium(BaseModel):
     name: str
     file: str
+    excerpt: _Excerpt = _Excerpt()
 
 
 class _Turn(BaseModel):
@@ -121,7 +131,9 @@ def _turn(turn: TurnRecord) -> _Turn:
             "error": turn.error,
             "facts": None if turn.facts is None else json.loads(turn.facts),
             "created": turn.created,
-            "media": [{"name": item.name, "file": item.file} for item in turn.attachments],
+            "media": [
+                {"name": item.name, "file": item.file, "excerpt": json.loads(item.details)} for item in turn.attachments
+            ],
         }
     )
 
@@ -176,8 +188,12 @@ def _said(turn: _Turn, archive: zipfile.ZipFile, name: str) -> Said:
         state=turn.state,
         error=turn.error,
         facts=None if turn.facts is None else json.dumps(turn.facts),
-        media=tuple(Medium(item.name, _reader(archive, f"media/{item.file}", name)) for item in turn.media),
+        media=tuple(_medium(item, archive, name) for item in turn.media),
     )
+
+
+def _medium(item: _Medium, archive: zipfile.ZipFile, name: str) -> Medium:
+    return Medium(item.name, _reader(archive, f"media/{item.file}", name), Excerpt(**item.excerpt.model_dump()))
 
 
 def _reader(archive: zipfile.ZipFile, inside: str, name: str) -> Callable[[], bytes] | None:

@@ -202,19 +202,23 @@ class Conversation(Identity):
         return new, copies
 
     def begin_with(self, turns: Sequence[Turn]) -> None:
-        """Fill a fresh conversation with turns that stand in no library yet."""
-        self._tree.fill(turns)
-        self.turns = list(turns)
-        for turn in turns:
+        """Fill a fresh conversation with turns that no library holds yet; a question at the end becomes the draft."""
+        asked = turns[-1] if turns and turns[-1].role == "user" else None
+        self.turns = [turn for turn in turns if turn is not asked]
+        self._tree.fill(self.turns)
+        self._keep()
+        for turn in self.turns:
             self._keep(turn)
+        if asked is not None:
+            self.composer.put_back(asked.text, asked.attachments)
 
     async def close(self, ended: State = "stopped") -> None:
         """Abort the answer, if any, and keep what there is of it with the state `ended`."""
         self._ended = ended
-        self.composer.close()
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait([self._task])
+        self.composer.close()  # last: a question that was not sent has returned to it
 
     # --- one answer after the other
 

@@ -319,13 +319,14 @@ class Library(Shelf):
         except StorageError as error:
             self.tell(str(error))
             return
-        if opened is None or self._tab(id) is not None:
-            return
+        if opened is None or self._tab(id) is not None or id not in self._entries:
+            return  # opened twice, or deleted meanwhile
         conversation = self._restored(opened)
         if self.current.kept:
             self.tabs.append(conversation)
         else:
             self.tabs[self.tabs.index(self.current)] = conversation
+        self._keep_tabs()
         self.tabs_changed.emit()
         if self._wanted == id or self._tab(self.current.id) is None:
             self.select(id)

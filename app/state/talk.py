@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from uuid import uuid4
 
-from app.state.attachment import Attachment
+from app.state.attachment import Attachment, Excerpt
 from app.state.title import first_words
 from app.storage.conversations import AttachmentRecord, ConversationRecord, Role, TurnRecord
 
@@ -18,10 +18,11 @@ class ExchangeError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Medium:
-    """An attached file, read when it is needed; None where the export does not hold it."""
+    """An attached file, read when it is needed, and which part of it was sent; None where the export lacks it."""
 
     name: str
     read: Callable[[], bytes] | None
+    excerpt: Excerpt = field(default_factory=Excerpt)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +76,11 @@ def admit(talk: Talk, read: Callable[[Medium], Attachment | None]) -> Incoming:
     left_out = 0
     for said in parents_first(talk.said):
         ids[said.id] = uuid4().hex
-        kept = [found.record() for medium in said.media if (found := read(medium)) is not None]
+        kept = [
+            replace(found, excerpt=medium.excerpt).record()
+            for medium in said.media
+            if (found := read(medium)) is not None
+        ]
         left_out += len(said.media) - len(kept)
         parent_id = ids.get(said.parent_id or "")
         turns.append(_row(said, ids[said.id], conversation_id, parent_id, tuple(kept)))

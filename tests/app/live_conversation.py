@@ -100,7 +100,7 @@ async def edited_with_its_picture(braid: Any, picture: Path) -> dict[str, Any]:
     edited = chat.turns[1].text
     chat.fork(chat.turns[0].id)
     fork = braid.library.current
-    return {"first": first, "edited": edited, "fork": [turn.text for turn in fork.turns]}
+    return {"first": first, "edited": edited, "fork": fork.composer.text}
 
 
 async def searched(braid: Any) -> list[str]:

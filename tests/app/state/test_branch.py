@@ -300,6 +300,15 @@ def test_a_fork_is_a_chat_of_its_own_beside_the_first(run, until, talk, act, sch
     assert not {turn.id for turn in library.current.turns} & {turn.id for turn in chat.turns}
 
 
+def test_a_fork_at_a_question_has_it_in_its_draft(talk, act, library, chat):
+    talk("one", "two")
+    act(lambda: chat.fork(chat.turns[2].id))
+    assert words(library.current) == ["one", "ONE"]
+    assert library.current.composer.text == "two"
+    act(lambda: chat.fork(chat.turns[0].id))
+    assert (words(library.current), library.current.composer.text) == ([], "one")
+
+
 def test_no_fork_from_an_answer_that_grows_or_from_nowhere(run, until, scheduler, library, chat):
     async def go():
         ask(chat, "one")

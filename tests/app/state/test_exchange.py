@@ -9,6 +9,8 @@ import pytest
 from PIL import Image
 
 from app.presets import Sampling
+from app.state.attachment import Excerpt
+from tests.app.files import clip
 from tests.fakes import Script
 
 
@@ -115,6 +117,27 @@ def test_an_archive_brings_everything_back_as_a_chat_of_its_own(do, opened, libr
     assert again.turns[1].facts.completion_tokens == 1
     [item] = again.turns[0].attachments
     assert (item.name, item.width, item.path.read_bytes()) == ("oven.png", 12, png())
+
+
+def test_an_archive_keeps_which_part_of_a_clip_was_sent(run, until, do, opened, library, scheduler, tmp_path):
+    chat = library.current
+    chosen = Excerpt(fps=4.0, start=0.5, end=1.5)
+    library._room.model.takes = frozenset({"image", "video"})
+
+    async def go():
+        chat.composer.add_files([clip(tmp_path / "door.mp4")])
+        await until(lambda: chat.composer.can_send)
+        chat.composer.choose(chat.composer.chips[0].id, chosen)
+        scheduler.scripts.append(Script(["It opens."]))
+        ask(chat, "What happens?")
+        await until(lambda: not chat.answering)
+
+    run(go())
+    do(library.exchange.export, [chat.id], tmp_path / "k.braid")
+    do(library.exchange.take, tmp_path / "k.braid")
+    again = opened(newest(library, {chat.id}).id)
+    [item] = again.turns[0].attachments
+    assert (item.kind, item.excerpt, item.seconds) == ("video", chosen, chat.turns[0].attachments[0].seconds)
 
 
 def test_all_chats_go_into_one_archive(run, do, library, kitchen, scheduler, until, tmp_path):
