@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from uuid import uuid4
 
+from app.state.title import numbered
 from app.state.turn import Turn
+from app.storage.conversations import ConversationRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,3 +112,16 @@ def offers(tree: Tree, branch: Sequence[Turn], turn_id: str, *, rests: bool) -> 
         resume=rests and turn is branch[-1] and turn.early,
         fork=turn.state != "live",
     )
+
+
+def branch_off(
+    record: ConversationRecord, branch: Sequence[Turn], turn_id: str
+) -> tuple[ConversationRecord, list[Turn]]:
+    """A new conversation that has the same turns up to one of them, as copies."""
+    copies: list[Turn] = []
+    for turn in branch:
+        copies.append(turn.copy(copies[-1].id if copies else None))
+        if turn.id == turn_id:
+            break
+    now, title = time.time(), numbered(record.title, ())
+    return ConversationRecord(uuid4().hex, title, True, now, now, record.system_prompt, record.sampling), copies

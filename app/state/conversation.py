@@ -5,26 +5,24 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
-from uuid import uuid4
 
 from PySide6.QtCore import QObject, Signal
 
-from app.settings import Generation
 from app.state.answer import Answer, Ending
 from app.state.attachment import Attachment
-from app.state.branch import Offers, Tree, offers
-from app.state.composer import Composer, Desk
+from app.state.branch import Offers, Tree, branch_off, offers
+from app.state.composer import Composer
 from app.state.forecast import Before
 from app.state.identity import Identity, fresh
 from app.state.keeper import Keeper
-from app.state.model import Model
-from app.state.pulse import Info, Pulse, activity
+from app.state.pulse import Info, activity
 from app.state.queue import Queue
+from app.state.room import Room
 from app.state.scheduler import Scheduler
-from app.state.title import automatic_title, numbered
+from app.state.title import automatic_title
 from app.state.turn import AnswerFacts, State, Turn, messages
 from app.storage.conversations import ConversationRecord, DraftRecord
 from engine.errors import EngineError
@@ -32,16 +30,6 @@ from engine.messages import MediaKind
 from engine.request import Phase
 
 __all__ = ["AnswerFacts", "Conversation", "Offers", "Phase", "Room", "Turn"]
-
-
-@dataclass(frozen=True, slots=True)
-class Room:
-    """What all chats share: the model that answers, the desk that drafts use, and how answers are made."""
-
-    model: Model
-    desk: Desk
-    pulse: Pulse
-    generation: Callable[[], Generation]
 
 
 class Conversation(Identity):
@@ -78,6 +66,7 @@ class Conversation(Identity):
         self._task: asyncio.Task[None] | None = None
         self._live: Answer | None = None
         self._ended: State = "stopped"
+        self._closed = False
         self.composer = Composer(room.desk, room.model, self._keep_draft, self._before_draft, self)
         self.composer.submitted.connect(self._submit)
         self.queue = Queue(lambda: self.turns, self._keep_waiting, self._take_back, self)
@@ -192,14 +181,7 @@ class Conversation(Identity):
 
     def branch_off(self, turn_id: str) -> tuple[ConversationRecord, list[Turn]]:
         """What another chat needs to go its own way after a turn of this one."""
-        now, record, copies = time.time(), self._keeper.record, list[Turn]()
-        for turn in self.turns:
-            copies.append(turn.copy(copies[-1].id if copies else None))
-            if turn.id == turn_id:
-                break
-        title = numbered(self.title, ())
-        new = ConversationRecord(uuid4().hex, title, True, now, now, record.system_prompt, record.sampling)
-        return new, copies
+        return branch_off(self._keeper.record, self.turns, turn_id)
 
     def begin_with(self, turns: Sequence[Turn]) -> None:
         """Fill a fresh conversation with turns that no library holds yet; a question at the end becomes the draft."""
@@ -214,10 +196,11 @@ class Conversation(Identity):
 
     async def close(self, ended: State = "stopped") -> None:
         """Abort the answer, if any, and keep what there is of it with the state `ended`."""
-        self._ended = ended
+        self._ended, self._closed = ended, True
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait([self._task])
+            await asyncio.sleep(0)  # had it ended before, its clean-up is still to come
         self.composer.close()  # last: a question that was not sent has returned to it
 
     # --- one answer after the other
@@ -240,7 +223,10 @@ class Conversation(Identity):
     def _rest(self, task: asyncio.Task[None]) -> None:
         """Tidy up when answering is over, also when it was cancelled before its first step."""
         self._task = None
-        if task.cancelled():
+        if not task.cancelled() and not self._closed and self._waits:
+            self._start()  # a question came after the last look for one
+            return
+        if task.cancelled() or self._closed:
             self._return_to_draft([turn for turn in self.turns if turn.state == "queued"])
             self._show_what_followed()
             self._answer_the_unanswered(self._ended)
@@ -257,8 +243,13 @@ class Conversation(Identity):
         """Make one more answer, if `begin` gives its turn, and then answer until no question waits."""
         if begin is not None:
             await self._answer(begin)
-        while any(turn.state == "queued" for turn in self.turns):
+        while self._waits:
             await self._answer(self._begin)
+
+    @property
+    def _waits(self) -> bool:
+        """Whether a question has not been sent yet."""
+        return any(turn.state == "queued" for turn in self.turns)
 
     async def _answer(self, begin: Callable[[], Turn]) -> None:
         """Wait for the model, send what was said so far and fold what comes back into the turn that `begin` gives."""

@@ -16,11 +16,12 @@ from PySide6.QtCore import QObject, Signal
 from app.settings import Generation
 from app.state.attachment import Attachment
 from app.state.composer import Desk
-from app.state.conversation import Conversation, Room
+from app.state.conversation import Conversation
 from app.state.exchange import Exchange
 from app.state.journal import Journal
 from app.state.model import Model
 from app.state.pulse import Pulse
+from app.state.room import Room
 from app.state.search import Search
 from app.state.shelf import Entry, Shelf
 from app.state.tasks import Tasks

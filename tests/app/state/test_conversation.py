@@ -400,6 +400,24 @@ def test_stop_at_the_very_end_changes_nothing(run, until, scheduler, chat):
     assert [(text, state) for _, text, state in told(chat)][1::2] == [("whole", "done"), ("second", "done")]
 
 
+def test_a_question_sent_between_the_last_answer_and_its_clean_up_is_answered(run, until, scheduler, chat):
+    async def go():
+        ask(chat, "one")
+        await until(lambda: scheduler.live)
+        task = chat._task
+        scheduler.live[0].say("first")
+        scheduler.live[0].end()
+        while not task.done():  # noqa: ASYNC110 - the very next turn of the loop is wanted
+            await asyncio.sleep(0)
+        assert chat.answering
+        scheduler.scripts.append(Script(["second"]))
+        ask(chat, "two")
+        await until(idle(chat))
+
+    run(go())
+    assert told(chat)[2:] == [("user", "two", "done"), ("assistant", "second", "done")]
+
+
 def test_quitting_before_the_model_is_ready_loses_no_question(run, profile, loader):
     async def ask_and_quit():
         library = Library(profile, Model(Path("pocket"), MLLMSchedulerConfig(), loader), Generation)
