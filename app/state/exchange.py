@@ -84,7 +84,7 @@ class Exchange(QObject):
     async def _export(self, ids: Sequence[str], path: Path) -> str:
         await self._journal.flush()
         found = [await self._database.run(partial(rows.load_conversation, conversation_id=id)) for id in ids]
-        chats = [chat for chat in found if chat is not None]
+        chats = [chat for chat in found if chat is not None and chat.turns]
         if not chats:
             raise ExchangeError("There is nothing to export yet.")
         if path.suffix.lower() == ".md":

@@ -98,9 +98,9 @@ async def edited_with_its_picture(braid: Any, picture: Path) -> dict[str, Any]:
     QTest.keyClick(editor, Qt.Key.Key_Return)
     await resting(chat)
     edited = chat.turns[1].text
-    chat.fork(chat.turns[0].id)
+    chat.fork(chat.turns[1].id)
     fork = braid.library.current
-    return {"first": first, "edited": edited, "fork": fork.composer.text}
+    return {"first": first, "edited": edited, "fork": [turn.text for turn in fork.turns]}
 
 
 async def searched(braid: Any) -> list[str]:

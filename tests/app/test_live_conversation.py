@@ -40,7 +40,7 @@ def test_a_question_in_other_words_is_asked_of_the_same_picture(evening):
     found = evening["picture"]
     assert "circle" in found["first"]
     assert found["edited"] == "The circle is red."
-    assert found["fork"] == "What color is the circle?"
+    assert found["fork"] == ["What color is the circle?", "The circle is red."]
 
 
 def test_chats_are_found_and_go_through_an_archive(evening):
