@@ -88,13 +88,13 @@ class Said(QLabel):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._whole = ""
+        self._whole = self._more = ""
         self.setMinimumWidth(1)
 
-    def say(self, text: str) -> None:
-        """Show a text."""
-        if text != self._whole:
-            self._whole = text
+    def say(self, text: str, more: str = "") -> None:
+        """Show a text; where the pointer rests on it, `more`, or the whole text where it is cut."""
+        if (text, more) != (self._whole, self._more):
+            self._whole, self._more = text, more
             self.setAccessibleName(text)
             self._fit()
 
@@ -114,7 +114,9 @@ class Said(QLabel):
         cut = self.fontMetrics().elidedText(self._whole, Qt.TextElideMode.ElideRight, self.width())
         if cut != self.text():
             self.setText(cut)
-            self.setToolTip(self._whole if cut != self._whole else "")
+        told = self._more or (self._whole if cut != self._whole else "")
+        if told != self.toolTip():
+            self.setToolTip(told)
 
 
 class Figures(QWidget):

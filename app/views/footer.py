@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QEvent, QObject, Qt, Signal
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QSizePolicy, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QPushButton, QSizePolicy, QWidget
 
 from app.views.buttons import QuietButton
+from app.views.charts import Said
 from app.views.theme import set_font
 from app.views.variants import Variants
 
@@ -25,7 +26,7 @@ class Footer(QWidget):
         self._hovered = False
         self._noun, self._right = noun, right
         self.variants: Variants | None = None
-        self.label = QLabel(self)
+        self.label = Said(self)
         self.label.setObjectName("muted")
         set_font(self.label, 12)
         self.label.setTextFormat(Qt.TextFormat.PlainText)
@@ -70,10 +71,8 @@ class Footer(QWidget):
 
     def say(self, text: str, more: str = "") -> None:
         """Show one line, and more where the pointer rests on it; nothing is laid out again if it has not changed."""
-        if text != self.label.text():
-            self.label.setText(text)
-        if more != self.label.toolTip():
-            self.label.setToolTip(more)
+        self.label.say(text, more)
+        if more != self.label.accessibleDescription():
             self.label.setAccessibleDescription(more)
 
     def show_ink(self, shown: bool) -> None:

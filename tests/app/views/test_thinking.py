@@ -109,6 +109,13 @@ def test_the_sheet_tells_every_figure_that_was_measured(thinker, qtbot) -> None:
     settle(qtbot, made.window.page.transcript)
     sheet = answer.footer.label.toolTip()
     assert sheet == facts_sheet(turn.facts) == answer.footer.label.accessibleDescription()
+    whole = answer.footer.label.text()
+    answer.footer.label.resize(120, 20)  # beside another chat there may be no room for the line
+    assert answer.footer.label.text() == answer.footer.label.fontMetrics().elidedText(
+        whole, Qt.TextElideMode.ElideRight, 120
+    )
+    assert answer.footer.label.text().endswith("…")
+    assert answer.footer.label.toolTip() == sheet
     for line in (
         "Thinking: 3 s",
         "Reused: 614 tokens (96 % of the prompt)",
