@@ -55,6 +55,13 @@ class Reading:
     should_stop: Callable[[], bool] = lambda: False
     damaged: bool = False
 
+    def check(self) -> None:
+        """Raise `MediaCancelled` if nobody waits any more; asked between steps that cannot be stopped."""
+        from engine.errors import MediaCancelled
+
+        if self.should_stop():
+            raise MediaCancelled("Reading the file was cancelled.")
+
 
 @dataclass(frozen=True, slots=True)
 class _Item:
@@ -116,10 +123,9 @@ def read_data_url(url: str, name: str, how: Reading) -> Attachment:
 
 
 def _read(item: _Item, how: Reading) -> Attachment:
-    from engine.errors import MediaCancelled, MediaError
+    from engine.errors import MediaError
 
-    if how.should_stop():
-        raise MediaCancelled("Reading the file was cancelled.")
+    how.check()
     try:
         kind = _kind(item)
         _check_size(item, kind)
@@ -164,7 +170,9 @@ def _picture(item: _Item, how: Reading) -> Attachment:
 
     data = item.data()
     picture = read_image(data, name=item.name, allow_truncated=how.damaged)
+    how.check()
     small = thumbnail.of_pixels(picture.pixels)
+    how.check()
     digest, suffix = fingerprint(picture.pixels), _suffix(item.name)
     if how.damaged:  # what is kept is what is sent: the part that can be read
         data, suffix = thumbnail.png(picture.pixels), ".png"
@@ -178,7 +186,7 @@ def _clip(item: _Item, how: Reading) -> Attachment:
     from engine.media.video import probe_video, read_video
 
     try:
-        info = probe_video(item.source, name=item.name)
+        info = probe_video(item.source, name=item.name, should_stop=how.should_stop)
         side = thumbnail.SIDE * thumbnail.SIDE
         first = read_video(item.source, name=item.name, max_frames=1, max_pixels=side, should_stop=how.should_stop)
     except MediaError as error:

@@ -44,11 +44,11 @@ def read_animation(
         return make_clip(located.name, info, frames, lost=1 - len(shown_at) / max(raster.frames, len(shown_at)))
 
 
-def probe_animation(located: Located) -> VideoInfo:
-    """Return what an animation says about itself, or raise a MediaError."""
+def probe_animation(located: Located, should_stop: Callable[[], bool] | None = None) -> VideoInfo:
+    """Return what an animation says about itself; errors are those of `probe_video`."""
     with located.open() as stream:
         raster = _open(located, stream, max_pixels=1 << 30)
-        shown_at, duration = _timetable(raster, located.name, None)
+        shown_at, duration = _timetable(raster, located.name, should_stop)
         return _info(raster, len(shown_at), duration)
 
 

@@ -68,15 +68,16 @@ def read_video(
     return make_clip(located.name, track.info, frames, _lost(track, health, times))
 
 
-def probe_video(source: Source, *, name: str | None = None) -> VideoInfo:
-    """Return what a clip says about itself, decoding one frame at most.
+def probe_video(source: Source, *, name: str | None = None, should_stop: Callable[[], bool] | None = None) -> VideoInfo:
+    """Return what a clip says about itself, decoding one frame at most, or all of an animation.
 
     Raises:
         MediaError: It cannot be read; `sound_only` is set where it holds sound but no pictures.
+        MediaCancelled: `should_stop` returned True.
     """
     located = locate(source, name=name, noun="clip")
     if sniff(located.head()) is Signature.PICTURE:
-        return probe_animation(located)
+        return probe_animation(located, should_stop)
     return probe_track(located).info
 
 

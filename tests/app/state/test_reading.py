@@ -221,6 +221,28 @@ def test_giving_up_leaves_nothing_behind(tmp_path, media):
     assert not media.folder.exists()
 
 
+@pytest.mark.parametrize("answered", [1, 2])
+def test_a_picture_that_nobody_waits_for_is_given_up_between_two_steps(tmp_path, media, answered):
+    answers = iter([False] * answered)
+    with pytest.raises(MediaCancelled):
+        read_file(files.picture(tmp_path / "a.png"), Reading(media, lambda: next(answers, True)))
+    assert not media.folder.exists()
+
+
+def test_an_animation_that_nobody_waits_for_is_not_decoded_to_its_end(tmp_path, media):
+    frames = [Image.new("RGB", (8, 8), (value, 0, 0)) for value in range(40)]
+    frames[0].save(tmp_path / "a.gif", save_all=True, append_images=frames[1:], duration=50)
+    asked: list[None] = []
+
+    def should_stop() -> bool:
+        asked.append(None)
+        return len(asked) > 5
+
+    with pytest.raises(MediaCancelled):
+        read_file(tmp_path / "a.gif", Reading(media, should_stop))
+    assert len(asked) == 6
+
+
 @pytest.mark.parametrize(
     "url",
     [
