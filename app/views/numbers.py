@@ -21,10 +21,10 @@ def gigabytes(size: int) -> str:
 
 
 def of_gigabytes(part: int, whole: int) -> str:
-    """A part of a whole, in the unit of the whole where that says something: 1.2 of 4.0 GB, 12 MB of 4.0 GB."""
+    """A part of a whole, in the unit of the whole where that says something: 1.2 of 4.0 GB, 12 MB of 4 GB."""
     if whole >= 999_500_000:
         if 0 < part < 50_000_000:
-            return f"{_short(part / 1e6)} MB of {_short(whole / 1e9)} GB"
+            return f"{max(part / 1e6, 1):.0f} MB of {whole / 1e9:.0f} GB"
         return f"{_short(part / 1e9)} of {_short(whole / 1e9)} GB"
     shown = f"{part / 1e6:.1f}" if 0 < part < 500_000 else f"{part / 1e6:.0f}"
     return f"{shown} of {whole / 1e6:.0f} MB"

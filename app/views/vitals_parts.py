@@ -109,8 +109,9 @@ class CacheView(QWidget):
         self.hide()
 
     def _lay_out(self) -> None:
-        name = QLabel(self._name, self)
+        name = Said(self)
         name.setObjectName("muted")
+        name.say(self._name)
         head = QHBoxLayout()
         head.setSpacing(4)
         head.addWidget(name, 1)

@@ -170,7 +170,7 @@ def test_units_change_with_the_size() -> None:
     assert of_gigabytes(1_240_000_000, 16_000_000_000) == "1.2 of 16 GB"
     assert of_gigabytes(0, 155_000_000) == "0 of 155 MB"
     assert of_gigabytes(0, 16_000_000_000) == "0 of 16 GB"
-    assert of_gigabytes(1_600_000, 5_040_000_000) == "1.6 MB of 5.0 GB"
+    assert of_gigabytes(1_600_000, 5_040_000_000) == "2 MB of 5 GB"
     assert of_gigabytes(300_000, 715_000_000) == "0.3 of 715 MB"
     assert [percent(share) for share in (0, 0.001, 0.964, 0.999, 1)] == ["0 %", "1 %", "96 %", "99 %", "100 %"]
     assert [count(number) for number in (12, 999, 182_345)] == ["12", "999", "182k"]
