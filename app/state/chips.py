@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar
 from uuid import uuid4
 
-from PySide6.QtCore import QObject, Signal
+from PySide6.QtCore import QObject, QTimer, Signal
 
 from app.state.attachment import Attachment, Excerpt
 from app.state.folder import Listing, list_folder
@@ -24,6 +24,8 @@ from engine.errors import MediaCancelled
 
 T = TypeVar("T")
 MAX_ATTACHMENTS = 100
+_MANY = 8
+_SOON_MS = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +82,8 @@ class Chips(QObject):
         self._desk = desk
         self._chips: dict[str, Chip] = {}
         self._work: dict[str, _Work] = {}
+        self._soon = QTimer(self, singleShot=True, interval=_SOON_MS)
+        self._soon.timeout.connect(self.changed)
 
     @property
     def all(self) -> tuple[Chip, ...]:
@@ -124,6 +128,7 @@ class Chips(QObject):
 
     def stop(self) -> None:
         """Give up what is still being read."""
+        self._soon.stop()
         for work in self._work.values():
             work.gone.set()
 
@@ -245,8 +250,14 @@ class Chips(QObject):
             self._put(replace(chip, state="ready", attachment=attachment))
 
     def _put(self, chip: Chip) -> None:
+        """Take a new state of one; while many are read, tell of several together."""
         self._chips[chip.id] = chip
-        self.changed.emit()
+        if sum(each.state == "reading" for each in self._chips.values()) > _MANY:
+            if not self._soon.isActive():
+                self._soon.start()
+        else:
+            self._soon.stop()
+            self.changed.emit()
 
 
 def _open(path: Path, how: Reading) -> Attachment | Listing:

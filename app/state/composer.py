@@ -103,6 +103,11 @@ class Composer(QObject):
         """Whether nothing would be lost without this draft."""
         return not self.chips and not self._text.strip()
 
+    @property
+    def situation(self) -> tuple[object, ...]:
+        """What `unfit` and `facts` depend on besides the attachment."""
+        return self._model.name, self._model.status, self._model.takes, self.preview.sampling
+
     def unfit(self, chip: Chip) -> str | None:
         """Why the loaded model cannot read an attachment; None if it can."""
         return unfit(chip.attachment, self._model)

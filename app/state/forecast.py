@@ -20,6 +20,8 @@ from engine.errors import EngineError
 
 _log = logging.getLogger(__name__)
 _PAUSE_MS = 200
+_PIECE = 100_000
+"""Characters of a long text that are counted at a time."""
 _Part = tuple[str, Excerpt, tuple[float, int]]
 """Our copy of an attachment, which part of it is sent, and how clips are sampled."""
 
@@ -45,6 +47,7 @@ class Cost:
         peak_bytes: what looking at its largest piece of media takes for a moment.
         parts: tokens of each attachment of the draft, by its id.
         seconds: to read it all, at the speed measured so far; None where nothing was measured.
+        at_least: counting was given up, as it is far too much; there are more tokens than these.
     """
 
     tokens: int
@@ -54,6 +57,7 @@ class Cost:
     peak_bytes: int
     parts: Mapping[str, int]
     seconds: float | None
+    at_least: bool = False
 
     @property
     def fits(self) -> bool:
@@ -166,6 +170,21 @@ class _Question:
 
     def answer(self) -> Cost:
         """Ask; for a pool thread."""
+        return self._far_too_much() or self._in_full()
+
+    def _far_too_much(self) -> Cost | None:
+        """Count long texts piece by piece until they alone are over the limit: millions of tokens take many seconds."""
+        context = self.scheduler.context_limit
+        texts = [(item.id, item.path) for item in self.draft.attachments if item.kind == "text" and item.size > _PIECE]
+        for item_id, path in texts:
+            text, tokens = path.read_text("utf-8"), 0
+            for start in range(0, len(text), _PIECE):
+                tokens += self._tokens([{"type": "text", "text": text[start : start + _PIECE]}]) - self._tokens([])
+                if tokens > context:
+                    return Cost(tokens, context, 0, 0, 0, {item_id: tokens}, None, at_least=True)
+        return None
+
+    def _in_full(self) -> Cost:
         said = messages((*self.before.turns, self.draft), self.before.system_prompt, self.scheduler.takes)
         whole = self.scheduler.estimate(said, **self.before.template_options)
         return Cost(

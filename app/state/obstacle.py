@@ -98,7 +98,10 @@ def _long(text: str) -> Obstacle | None:
 def _too_much(chips: Sequence[Chip], model: Model, cost: Cost | None) -> Obstacle | None:
     if cost is None or cost.fits:
         return None
-    sentence = f"This takes {cost.tokens:,} tokens, but {model.name} reads fewer than {cost.context:,} in one chat."
+    more = "more than " if cost.at_least else ""
+    sentence = (
+        f"This takes {more}{cost.tokens:,} tokens, but {model.name} reads fewer than {cost.context:,} in one chat."
+    )
     parts = {chip.id: cost.parts.get(chip.attachment.id, 0) for chip in chips if chip.attachment is not None}
     names = {chip.id: chip.name for chip in chips}
     over, gone = cost.tokens - cost.context + 1, list[str]()
@@ -109,7 +112,8 @@ def _too_much(chips: Sequence[Chip], model: Model, cost: Cost | None) -> Obstacl
     if over > 0:
         return Obstacle(f"{sentence} Shorten the message, or start a new chat.")
     what = f"{names[gone[0]]} ({parts[gone[0]]:,} tokens)" if len(gone) == 1 else f"{len(gone)} attachments"
-    return Obstacle(f"{sentence} Remove {what}, or start a new chat.", tuple(gone), f"Remove {what}")
+    remedy = "Remove it" if len(gone) == 1 else "Remove them"
+    return Obstacle(f"{sentence} Remove {what}, or start a new chat.", tuple(gone), remedy)
 
 
 def _forgotten(before: Iterable[Attachment], model: Model) -> Obstacle | None:

@@ -5,19 +5,22 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QPoint, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QFocusEvent, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen, QPixmap
+from PySide6.QtGui import QFocusEvent, QFontMetrics, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen, QPixmap
 from PySide6.QtWidgets import QApplication, QHBoxLayout, QWidget
 
 from app.views.buttons import IconButton
 from app.views.icons import icon
-from app.views.pictures import paint_rounded, pixmap
+from app.views.pictures import paint_rounded
 from app.views.theme import SMALL_PX, UI_PX, color, scaled, theme, ui_font
+from app.views.thumbnails import loader
 
 if TYPE_CHECKING:
     from app.state.composer import Chip
 
 ICONS = {"image": "image", "video": "clip", "audio": "sound", "pdf": "document", "text": "document"}
-_SIZE = (224, 56)
+_HEIGHT_PX = 56
+_WIDTHS_PX = (176, 288)
+_TEXT_RIGHT_PX = 36
 _STEPS = {Qt.Key.Key_Left: -1, Qt.Key.Key_Right: 1}
 
 
@@ -43,7 +46,7 @@ class ChipView(QWidget):
         self._chip = chip
         self._facts, self._unfit, self._opened = "", "", False
         self._pressed: QPoint | None = None
-        self._carried = False
+        self._carried = self._asked = False
         self._pixmap = QPixmap()
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.remove = IconButton("close", f"Remove {chip.name}", self)
@@ -57,7 +60,14 @@ class ChipView(QWidget):
         self._fit()
 
     def _fit(self) -> None:
-        self.setFixedSize(scaled(_SIZE[0]), scaled(_SIZE[1]))
+        """As wide as the words need, within limits."""
+        height = scaled(_HEIGHT_PX)
+        words = max(
+            QFontMetrics(ui_font(UI_PX)).horizontalAdvance(self._chip.name),
+            QFontMetrics(ui_font(SMALL_PX)).horizontalAdvance(self._words()),
+        )
+        least, most = (scaled(px) for px in _WIDTHS_PX)
+        self.setFixedSize(max(least, min(words + height + _TEXT_RIGHT_PX + 4, most)), height)
         self.update()
 
     @property
@@ -65,17 +75,20 @@ class ChipView(QWidget):
         """Whether what is drawn could not be read."""
         return self._chip.state == "failed"
 
-    def show_chip(self, chip: Chip, facts: str, unfit: str, *, opened: bool) -> None:
+    def show_chip(self, chip: Chip, facts: str, unfit: str) -> None:
         """Draw the chip as it is now; `unfit` says why the model cannot read it."""
-        shown = (chip, facts, unfit, opened)
-        if shown == (self._chip, self._facts, self._unfit, self._opened) and self.accessibleName():
-            return
-        self._chip, self._facts, self._unfit, self._opened = shown
+        self._chip, self._facts, self._unfit = chip, facts, unfit
         self.setAccessibleName(f"{chip.name}: {self._words()}")
         note = chip.attachment.note if chip.attachment else None
         lines = (chip.name, note, unfit, self._words() if not unfit else facts)
         self.setToolTip("\n".join(line for line in lines if line))
-        self.update()
+        self._fit()
+
+    def mark(self, *, opened: bool) -> None:
+        """Draw it as the one that is looked at closer, or not."""
+        if opened != self._opened:
+            self._opened = opened
+            self.update()
 
     def _words(self) -> str:
         if self._chip.state == "reading":
@@ -85,13 +98,18 @@ class ChipView(QWidget):
         if self._unfit:
             return self._unfit
         tokens = self._chip.attachment.tokens
-        return self._facts if tokens is None else f"{self._facts} · {tokens:,} tokens"
+        return self._facts if tokens is None else f"{self._facts} · {tokens:,} tok"
 
     def _picture(self) -> QPixmap:
-        """The thumbnail, taken apart when it is first drawn."""
-        if self._pixmap.isNull() and self._chip.attachment is not None:
-            self._pixmap = pixmap(self._chip.attachment.thumbnail)
+        """The thumbnail; asked for when the chip is first drawn with it."""
+        if not self._asked and self._chip.attachment is not None:
+            self._asked = True
+            loader.load(self._chip.attachment.thumbnail, self.height(), self._take)
         return self._pixmap
+
+    def _take(self, picture: QPixmap) -> None:
+        self._pixmap = picture
+        self.update()
 
     # Drawing
 
@@ -127,7 +145,7 @@ class ChipView(QWidget):
         icon(ICONS[kind], "text").paint(painter, place.adjusted(3, 3, -3, -3).toRect())
 
     def _write(self, painter: QPainter, tone: str) -> None:
-        left, room = self.height(), self.width() - self.height() - 36
+        left, room = self.height(), self.width() - self.height() - _TEXT_RIGHT_PX
         half = self.height() / 2
         for font, ink, text, top, elide in (
             (ui_font(UI_PX), "text", self._chip.name, half - scaled(18), Qt.TextElideMode.ElideMiddle),

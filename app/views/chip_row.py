@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QPoint, Qt, Signal
+from PySide6.QtCore import QPoint, Qt, QTimer, Signal
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QFrame, QScrollArea, QWidget
 
@@ -13,10 +14,11 @@ from app.views.flow import Flow
 from app.views.theme import scaled
 
 if TYPE_CHECKING:
-    from app.state.composer import Composer
+    from app.state.composer import Chip, Composer
 
-_ROWS = 3
+_LOW_WINDOW_PX = 760
 _ROW_PX = 64
+_SLICE_S = 0.008
 
 
 class ChipRow(QScrollArea):
@@ -33,6 +35,10 @@ class ChipRow(QScrollArea):
         self._draft = draft
         self.views: dict[str, ChipView] = {}
         self._order: tuple[str, ...] = ()
+        self._shown: dict[str, Chip] = {}
+        self._model: tuple[object, ...] = ()
+        self._later = QTimer(self, singleShot=True, interval=0)
+        self._later.timeout.connect(self.take)
         self._inner = QWidget(self)
         self._flow = Flow(self._inner)
         self.setAccessibleName("Attachments")
@@ -46,29 +52,52 @@ class ChipRow(QScrollArea):
         self.hide()
 
     def take(self) -> None:
-        """Show the chips as they are now."""
-        draft, opened = self._draft, self._draft.preview.chip_id
+        """Show the chips as they are now; of many new ones, some in a moment."""
+        draft = self._draft
         chips = {chip.id: chip for chip in draft.chips}
         focused = self._focused()
         for gone in set(self.views) - set(chips):
             view = self.views.pop(gone)
+            self._shown.pop(gone, None)
             self._flow.removeWidget(view)
             view.hide()
             view.deleteLater()
+        model = draft.situation
+        if model != self._model:
+            self._model, self._shown = model, {}
+        self._build(chips)
+        order = tuple(chip_id for chip_id in chips if chip_id in self.views)
+        if self._order != order:
+            self._rearrange(order, focused)
+        elif self._order:
+            self._fit()
+
+    def _build(self, chips: dict[str, Chip]) -> None:
+        """Make and refresh views for a while; chips that did not change cost nothing."""
+        until = time.perf_counter() + _SLICE_S
         for chip in chips.values():
-            view = self.views.get(chip.id) or self._add(chip.id)
-            facts = draft.facts(chip.attachment) if chip.attachment is not None else ""
-            view.show_chip(chip, facts, draft.unfit(chip) or "", opened=chip.id == opened)
-        if self._order != tuple(chips):
-            self._rearrange(tuple(chips), focused)
+            if self._shown.get(chip.id) is chip:
+                continue
+            if time.perf_counter() > until:
+                self._later.start()
+                break
+            self._show(chip)
+        opened = self._draft.preview.chip_id
+        for chip_id, view in self.views.items():
+            view.mark(opened=chip_id == opened)
+
+    def _show(self, chip: Chip) -> None:
+        view = self.views.get(chip.id) or self._add(chip)
+        facts = self._draft.facts(chip.attachment) if chip.attachment is not None else ""
+        view.show_chip(chip, facts, self._draft.unfit(chip) or "")
+        self._shown[chip.id] = chip
 
     def _focused(self) -> int | None:
         """The place of the chip that has the keyboard."""
         return next((i for i, id in enumerate(self._order) if self.views[id].hasFocus()), None)
 
-    def _add(self, chip_id: str) -> ChipView:
-        chip = next(chip for chip in self._draft.chips if chip.id == chip_id)
-        view = self.views[chip_id] = ChipView(chip, self._inner)
+    def _add(self, chip: Chip) -> ChipView:
+        view = self.views[chip.id] = ChipView(chip, self._inner)
         view.removed.connect(self._draft.remove)
         view.opened.connect(self._draft.preview.open)
         view.stepped.connect(self._step)
@@ -87,7 +116,8 @@ class ChipRow(QScrollArea):
         self._fit()
         if focused is not None and had not in self.views and order:
             self.views[order[min(focused, len(order) - 1)]].setFocus(Qt.FocusReason.OtherFocusReason)
-        self.rearranged.emit()
+        if not self._later.isActive():
+            self.rearranged.emit()
 
     def _step(self, chip_id: str, by: int) -> None:
         self._draft.move(chip_id, self._order.index(chip_id) + by)
@@ -101,9 +131,12 @@ class ChipRow(QScrollArea):
                 return
 
     def _fit(self) -> None:
-        """As high as the rows need, up to three."""
+        """As high as the rows need, up to three; fewer where a closer look or a low window needs the room."""
+        most = 3 - (self.window().height() < _LOW_WINDOW_PX) - bool(self._draft.preview.chip_id)
         rows = self._flow.heightForWidth(self.viewport().width())
-        self.setFixedHeight(min(rows, scaled(_ROW_PX) * _ROWS - 8))
+        self.setFixedHeight(min(rows, scaled(_ROW_PX) * most - 8))
+        if self._draft.preview.chip_id in self.views:
+            self.ensureWidgetVisible(self.views[self._draft.preview.chip_id], 0, 0)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)

@@ -34,7 +34,7 @@ class Closer(QFrame):
         self._facts = QLabel(self)
         self._facts.setObjectName("muted")
         set_font(self._facts, 12)
-        self._outside = IconButton("right", "Open in another program", self)
+        self._outside = IconButton("outside", "Open in another program", self)
         self._outside.clicked.connect(self._open_outside)
         self._close = IconButton("up", "Close preview", self)
         self._close.clicked.connect(draft.preview.close)

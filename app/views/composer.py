@@ -164,6 +164,7 @@ class ComposerView(QWidget):
         self.chips.take()
         if self._draft.preview.chip_id or self._closer is not None:
             self.closer.take()
+            self.queue.fit(1 if self._draft.preview.chip_id else 4)
 
     def _stops(self) -> bool:
         """Whether the button stops: an answer is coming and there is nothing to send."""

@@ -22,7 +22,9 @@ class CostLabel(QLabel):
 
     def show_cost(self, cost: Cost | None) -> None:
         """Show this, or nothing while it is not known."""
-        self.setText("" if cost is None else f"{short(cost.tokens)} / {short(cost.context)}")
+        self.setText(
+            "" if cost is None else f"{short(cost.tokens)}{'+' if cost.at_least else ''} / {short(cost.context)}"
+        )
         self.setToolTip("" if cost is None else explained(cost))
         self.setAccessibleName("" if cost is None else explained(cost).replace("\n", ". "))
         name = "muted" if cost is None or cost.fits else "warning"
@@ -34,6 +36,8 @@ class CostLabel(QLabel):
 
 def explained(cost: Cost) -> str:
     """The same in sentences."""
+    if cost.at_least:
+        return f"More than {cost.tokens:,} tokens; the model reads {cost.context:,}"
     words = cost.tokens - cost.media_tokens
     lines = [
         f"{cost.tokens:,} of {cost.context:,} tokens with the chat so far: "

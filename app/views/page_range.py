@@ -14,7 +14,7 @@ from app.views.theme import set_font
 if TYPE_CHECKING:
     from app.state.preview import Look
 
-_PAGE_PX = 112
+_PAGE_PX = 96
 
 
 class PageRange(QWidget):
@@ -42,6 +42,8 @@ class PageRange(QWidget):
             box.setAccessibleName(name)
             box.setAlignment(Qt.AlignmentFlag.AlignCenter)
             box.setKeyboardTracking(False)
+            box.setButtonSymbols(QSpinBox.ButtonSymbols.NoButtons)
+            box.setObjectName("plain")
             box.valueChanged.connect(self._choose)
             row.addWidget(label)
             row.addWidget(box)

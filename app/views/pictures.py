@@ -14,6 +14,7 @@ from app.state.facts import length, pages, weight
 from app.views.flow import Flow
 from app.views.icons import icon
 from app.views.theme import SMALL_PX, UI_PX, color, scaled, theme, ui_font
+from app.views.thumbnails import loader
 
 if TYPE_CHECKING:
     from app.state.attachment import Attachment
@@ -58,10 +59,10 @@ class Picture(QAbstractButton):
 
     def __init__(self, attachment: Attachment, number: int, alone: bool, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._item, self._pixmap = attachment, pixmap(attachment.thumbnail)
+        self._item, self._pixmap, self._asked = attachment, QPixmap(), False
         self._number = 0 if alone else number
         self._alone = alone
-        self._card = attachment.kind in ("audio", "text") or self._pixmap.isNull()
+        self._card = attachment.kind in ("audio", "text") or not attachment.thumbnail
         self._detail = detail(attachment)
         self.setCursor(Qt.CursorShape.PointingHandCursor)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
@@ -76,13 +77,14 @@ class Picture(QAbstractButton):
             size = QSize(SINGLE_PX, scaled(56))
         elif not self._alone:
             size = QSize(TILE_PX, TILE_PX)
-        elif self._item.width and self._item.height:
-            size = _shape(self._item.width, self._item.height)
         else:
-            size = _shape(self._pixmap.width(), self._pixmap.height())
+            size = _shape(self._item.width, self._item.height)
         self.setFixedSize(size)
 
     def paintEvent(self, event: QPaintEvent) -> None:
+        if not (self._asked or self._card):  # only what is seen is taken apart
+            self._asked = True
+            loader.load(self._item.thumbnail, min(self.width(), self.height()), self._take)
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         if self._card:
@@ -129,6 +131,10 @@ class Picture(QAbstractButton):
         made.paint(painter, int(place.left()) + 6, int(place.center().y()) - sign // 2, sign, sign)
         painter.setPen(color("text"))
         painter.drawText(place.adjusted(sign + 10, 0, 0, 0), Qt.AlignmentFlag.AlignVCenter, self._detail)
+
+    def _take(self, picture: QPixmap) -> None:
+        self._pixmap = picture
+        self.update()
 
     def _badge(self, painter: QPainter) -> None:
         place = QRectF(8, 8, 20, 20)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QPainter, QPaintEvent
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QScrollArea, QSizePolicy, QVBoxLayout, QWidget
 
 from app.views.buttons import IconButton
 from app.views.question_editor import Words
@@ -18,6 +18,21 @@ if TYPE_CHECKING:
 _ROWS = 4
 _ROW_PX = 36
 _SHOWN_CHARS = 200
+
+
+class _Elided(QLabel):
+    """One line of plain text, cut to the room there is."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setTextFormat(Qt.TextFormat.PlainText)
+        self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        painter.setPen(color("text"))
+        text = self.fontMetrics().elidedText(self.text(), Qt.TextElideMode.ElideRight, self.width())
+        painter.drawText(self.rect(), Qt.AlignmentFlag.AlignVCenter, text)
 
 
 class QueueRow(QWidget):
@@ -39,9 +54,7 @@ class QueueRow(QWidget):
         self._place = QLabel(self)
         self._place.setObjectName("muted")
         set_font(self._place, SMALL_PX)
-        self._label = QLabel(self)
-        self._label.setTextFormat(Qt.TextFormat.PlainText)
-        self._label.setMinimumWidth(0)
+        self._label = _Elided(self)
         set_font(self._label, UI_PX)
         self._field: Words | None = None
         self.up = self._button("up", "Move up", lambda: self.moved.emit(turn.id, -1))
@@ -77,7 +90,7 @@ class QueueRow(QWidget):
             what.append(f"{media} attachment{'' if media == 1 else 's'}")
         shown = " · ".join(what)
         self._place.setText(str(place + 1))
-        self._label.setText(self._label.fontMetrics().elidedText(shown, Qt.TextElideMode.ElideRight, scaled(480)))
+        self._label.setText(shown)
         self.setAccessibleName(f"Waiting message {place + 1} of {count}: {shown}")
         for button, does in (
             (self.up, "Move up"),
@@ -130,7 +143,6 @@ class QueueView(QFrame):
         title.setObjectName("section")
         set_font(title, SMALL_PX, strong=True)
         inner = QWidget(self)
-        inner.setAutoFillBackground(False)
         self._column = QVBoxLayout(inner)
         self._column.setContentsMargins(0, 0, 0, 0)
         self._column.setSpacing(0)
@@ -141,6 +153,7 @@ class QueueView(QFrame):
         self._area.setWidgetResizable(True)
         self._area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self._area.setWidget(inner)
+        inner.setAutoFillBackground(False)
         self._area.viewport().setAutoFillBackground(False)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 8, 0, 4)
@@ -179,9 +192,13 @@ class QueueView(QFrame):
             self._column.insertWidget(place, row)
             row.show_turn(turn, place, len(waiting))
         self.rows = {turn.id: self.rows[turn.id] for turn in waiting}
-        height = sum(max(row.sizeHint().height(), scaled(_ROW_PX)) for row in list(self.rows.values())[:_ROWS])
-        self._area.setFixedHeight(height)
+        self.fit(_ROWS)
         self.setVisible(bool(waiting))
+
+    def fit(self, most: int) -> None:
+        """Be as high as the rows need, and no more than so many of them."""
+        shown = list(self.rows.values())[:most]
+        self._area.setFixedHeight(sum(max(row.sizeHint().height(), scaled(_ROW_PX)) for row in shown))
 
     def _add(self, turn: Turn) -> QueueRow:
         row = self.rows[turn.id] = QueueRow(turn, self)

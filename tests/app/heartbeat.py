@@ -14,7 +14,7 @@ import sys
 import tempfile
 from pathlib import Path
 from statistics import median
-from time import perf_counter
+from time import perf_counter, process_time
 from typing import Any
 
 from PIL import Image, ImageDraw
@@ -35,19 +35,27 @@ class Heartbeat(QObject):
         self._timer = QTimer(self, interval=INTERVAL_MS, timerType=Qt.TimerType.PreciseTimer)
         self._timer.timeout.connect(self._beat)
         self._last: float | None = None
+        self._worked = 0.0
         self.late: list[float] = []
+        self.own: list[float] = []
+        """The same without what other programs took from this one: no more than the processor time it has had."""
         self._timer.start()
 
     def take(self) -> list[float]:
         """What was measured since the last call."""
-        late, self.late = self.late, []
+        late, self.late, self.own = self.late, [], []
         return late
 
+    def stop(self) -> None:
+        """Measure no more."""
+        self._timer.stop()
+
     def _beat(self) -> None:
-        now = perf_counter()
+        now, worked = perf_counter(), process_time()
         if self._last is not None:
             self.late.append(max((now - self._last) * 1e3 - INTERVAL_MS, 0.0))
-        self._last = now
+            self.own.append(min(self.late[-1], (worked - self._worked) * 1e3))
+        self._last, self._worked = now, worked
 
 
 def summary(late: list[float]) -> dict[str, Any]:

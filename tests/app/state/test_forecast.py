@@ -100,6 +100,20 @@ def test_words_over_the_context_can_only_be_shortened(run, until, scheduler, cha
     assert chat.composer.obstacle.remove == ()
 
 
+def test_a_text_of_millions_of_words_is_counted_only_until_it_is_too_much(run, until, scheduler, chat):
+    scheduler.context_limit = 30_000
+
+    async def go():
+        chat.composer.add_text("word " * 900_000)
+        await until(priced(chat))
+
+    run(go())
+    cost = chat.composer.cost
+    assert (cost.at_least, cost.tokens) == (True, 40_000)
+    assert "This takes more than 40,000 tokens" in chat.composer.obstacle.sentence
+    assert chat.composer.obstacle.remove == (chat.composer.chips[0].id,)
+
+
 def test_a_draft_that_cannot_be_priced_can_still_be_sent(run, scheduler, chat):
     def fails(messages, **options):
         raise MediaError("It is gone.")
