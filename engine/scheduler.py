@@ -588,7 +588,9 @@ class MLLMScheduler:
         """
         names = [spec.name for spec in dataclasses.fields(config)]
         changed = {name for name in names if getattr(config, name) != getattr(self.config, name)}
-        live = {name: getattr(config, name) for name in changed & self.live_fields}
+        # Not only what differs now: an earlier change may still wait for its boundary.
+        live = {name: getattr(config, name) for name in self.live_fields}
+        self.intake.config = dataclasses.replace(self.config, **live)  # the next question may be prepared before it
         self._do_at_boundary(lambda: self._reconfigure(live))
         return changed - self.live_fields
 

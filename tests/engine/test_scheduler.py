@@ -590,3 +590,18 @@ def test_a_stream_that_cannot_be_lent_stays_at_home_whatever_is_configured(make,
         return answer
 
     assert run(go()).completion_tokens == 4
+
+
+def test_the_last_of_two_quick_changes_holds_and_the_next_question_knows_it(scheduler, run):
+    async def go() -> RequestOutput:
+        await scheduler.start()
+        first = scheduler.config
+        scheduler.apply_config(dataclasses.replace(first, max_num_seqs=3, max_kv_size=2))
+        scheduler.apply_config(dataclasses.replace(first, max_kv_size=4))
+        answer = await scheduler.generate("abc", max_tokens=9)
+        assert scheduler.config == dataclasses.replace(first, max_kv_size=4)
+        await scheduler.stop()
+        return answer
+
+    answer = run(go())
+    assert (answer.finish_reason, answer.completion_tokens) == ("length", 1)
