@@ -14,13 +14,14 @@ import sys
 import tempfile
 from pathlib import Path
 from statistics import median
-from time import perf_counter, process_time
+from time import monotonic, perf_counter, process_time
 from typing import Any
 
 from PIL import Image, ImageDraw
 from PySide6.QtCore import QObject, Qt, QTimer
 
 from tests.app.driving import run, until
+from tests.app.quiet import Control, noise
 
 INTERVAL_MS = 10
 _WORDS = "Look at the picture with care and then count everything that you can see in it, one by one. " * 26
@@ -77,6 +78,7 @@ async def one_round(library: Any, picture: Path, beat: Heartbeat) -> dict[str, A
     chats[2].composer.add_files([picture])
     await until(lambda: chats[2].composer.chips and chats[2].composer.chips[0].state == "ready")
     beat.take()
+    began = monotonic()
     for chat, text in zip(chats, ("Count to 30.", "Tell me a story.", _WORDS), strict=True):
         chat.composer.set_text(text)
         chat.composer.send()
@@ -84,18 +86,21 @@ async def one_round(library: Any, picture: Path, beat: Heartbeat) -> dict[str, A
     await until(lambda: not any(chat.answering for chat in chats))
     tokens = [chat.turns[-1].facts.prompt_tokens for chat in chats]
     failed = [chat.turns[-1].error for chat in chats if chat.turns[-1].state == "failed"]
-    return {**summary(beat.take()), "prompt_tokens": tokens, "failed": failed}
+    return {**summary(beat.take()), "prompt_tokens": tokens, "failed": failed, "span": (began, monotonic())}
 
 
 def measure(rounds: int) -> dict[str, Any]:
-    """Medians over rounds, and the stretch of import and loading."""
+    """Medians over rounds, and the stretch of import and loading; each beside what the machine itself did meanwhile."""
 
     async def drive(window: Any) -> dict[str, Any]:
-        beat = Heartbeat()
+        control, beat, began = Control(), Heartbeat(), monotonic()
         await until(lambda: window.model.status in ("ready", "failed"))
-        loading = summary(beat.take())
+        loading = {**summary(beat.take()), "span": (began, monotonic())}
         with tempfile.TemporaryDirectory() as folder:
             results = [await one_round(window.library, _picture(Path(folder), n), beat) for n in range(rounds)]
+        beats = control.end()
+        for stretch in (loading, *results):
+            stretch["noise"] = noise(beats, *stretch.pop("span"))
         return {
             "loading": loading,
             "p99_ms": median(found["p99_ms"] for found in results),
