@@ -107,8 +107,6 @@ def _number(name: str, parent: QWidget, suffix: str) -> QDoubleSpinBox:
     box.setSuffix(suffix)
     box.setAlignment(Qt.AlignmentFlag.AlignCenter)
     box.setKeyboardTracking(False)
-    box.setButtonSymbols(QDoubleSpinBox.ButtonSymbols.NoButtons)
-    box.setObjectName("plain")
     return box
 
 

@@ -42,8 +42,6 @@ class PageRange(QWidget):
             box.setAccessibleName(name)
             box.setAlignment(Qt.AlignmentFlag.AlignCenter)
             box.setKeyboardTracking(False)
-            box.setButtonSymbols(QSpinBox.ButtonSymbols.NoButtons)
-            box.setObjectName("plain")
             box.valueChanged.connect(self._choose)
             row.addWidget(label)
             row.addWidget(box)
