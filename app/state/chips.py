@@ -24,7 +24,7 @@ from engine.errors import MediaCancelled
 
 T = TypeVar("T")
 MAX_ATTACHMENTS = 100
-_MANY = 8
+_MANY = 3
 _SOON_MS = 50
 
 

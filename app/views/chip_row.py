@@ -65,7 +65,8 @@ class ChipRow(QScrollArea):
         model = draft.situation
         if model != self._model:
             self._model, self._shown = model, {}
-        self._build(chips)
+        if not self._later.isActive():  # else the next slice is on its way
+            self._build(chips)
         order = tuple(chip_id for chip_id in chips if chip_id in self.views)
         if self._order != order:
             self._rearrange(order, focused)
