@@ -58,8 +58,10 @@ class Pump(threading.Thread):
             job, future = item
             try:
                 future.set_result(job())
-            except BaseException as error:  # noqa: BLE001 - handed to whoever awaits the unit
+            except Exception as error:  # noqa: BLE001 - handed to whoever awaits the unit
                 future.set_exception(error)
+            except BaseException as error:  # noqa: BLE001 - a caller's SystemExit must not end the loop that awaits it
+                future.set_exception(RuntimeError(f"a unit was left by {type(error).__name__}"))
             # No frame may keep the unit's arrays alive while the thread waits.
             del item, job, future
 

@@ -261,3 +261,24 @@ def _guard(message: Message, specials: re.Pattern[str], typed: list[str]) -> Mes
         return {**message, "content": guarded(content)}
     parts = [{**p, "text": guarded(p["text"])} if p["type"] == "text" else p for p in content]
     return {**message, "content": parts}
+
+
+def check(messages: Sequence[Message]) -> None:
+    """Refuse what is no conversation.
+
+    Raises:
+        RequestRejected: a message lacks its role or content, or a part its type or text.
+    """
+    for message in messages:
+        if not isinstance(message, Mapping) or not isinstance(message.get("role"), str):
+            raise RequestRejected("Every message needs a role, such as “user”.")
+        content = message.get("content")
+        if isinstance(content, str):
+            continue
+        if not isinstance(content, Sequence) or isinstance(content, bytes):
+            raise RequestRejected("Every message needs content: words, or a list of parts.")
+        for part in content:
+            if not isinstance(part, Mapping) or not isinstance(part.get("type"), str):
+                raise RequestRejected("Every part of a message needs a type, such as “text” or “image”.")
+            if part["type"] == "text" and not isinstance(part.get("text"), str):
+                raise RequestRejected("A text part of a message holds no text.")

@@ -21,7 +21,7 @@ from engine.forecast import Estimate, Ruler, forecast
 from engine.intake import Intake
 from engine.ledger import Ledger
 from engine.memory import Pricing
-from engine.messages import MediaKind
+from engine.messages import MediaKind, check
 from engine.models.families import open_port
 from engine.planner import Decision
 from engine.reader import frame_limit
@@ -168,6 +168,8 @@ class MLLMScheduler:
             raise TypeError(f"add_request() got an unexpected keyword argument {min(unknown)!r}")
         if (prompt is None) == (messages is None):
             raise RequestRejected("Give either a prompt or messages.")
+        if messages is not None:
+            check(messages)
         request_id = request_id or str(uuid.uuid4())
         if request_id in self.requests:
             raise RequestRejected(f"There is already a request with the id “{request_id}”. Choose another id.")

@@ -218,13 +218,21 @@ def test_a_file_that_is_no_picture_ends_only_its_request(make, tmp_path):
     assert_failed(ended["smell"], "Parts of type “smell” are not supported")
 
 
-def test_an_unforeseen_fault_in_preparation_ends_only_its_request(make):
+def test_an_unforeseen_fault_in_preparation_ends_only_its_request(make, monkeypatch):
     scheduler = make(tiny.hybrid())
+    prepare = scheduler.intake._prompt
+
+    def broken(request: Any, *rest: Any) -> Any:
+        if request.request_id == "bad":
+            raise Boom("no such template")
+        return prepare(request, *rest)
+
+    monkeypatch.setattr(scheduler.intake, "_prompt", broken)
     add(scheduler, "good", GOOD["good"])
-    scheduler.add_request(messages=[{"no": "role"}], request_id="bad")
+    add(scheduler, "bad", GOOD["good"])
     ended = finish(scheduler)
     assert_good(ended, tiny.hybrid(), ["good"])
-    assert_failed(ended["bad"], "")
+    assert_failed(ended["bad"], "no such template")
 
 
 def test_an_unforeseen_fault_while_a_token_becomes_text_ends_only_its_request(make, monkeypatch):

@@ -605,3 +605,38 @@ def test_the_last_of_two_quick_changes_holds_and_the_next_question_knows_it(sche
 
     answer = run(go())
     assert (answer.finish_reason, answer.completion_tokens) == ("length", 1)
+
+
+@pytest.mark.parametrize(
+    "messages",
+    [
+        [{}],
+        [{"role": "user"}],
+        [{"role": "user", "content": 5}],
+        [{"role": "user", "content": [{"text": "no type"}]}],
+        [{"role": "user", "content": [{"type": "text"}]}],
+        ["words"],
+    ],
+)
+def test_what_is_no_conversation_is_refused_at_once(scheduler, messages):
+    with pytest.raises(RequestRejected, match=r"message|part"):
+        scheduler.add_request(messages=messages)
+    assert not scheduler.has_requests()
+
+
+def test_a_processor_that_wants_to_exit_ends_only_its_own_request(scheduler, run):
+    def leave(tokens: Any, logits: Any) -> Any:
+        raise SystemExit(3)
+
+    async def work() -> list[str | None]:
+        await scheduler.start()
+        asks = [
+            scheduler.generate("go on", max_tokens=4, temperature=0.0, logits_processors=(leave,)),
+            scheduler.generate("go on too", max_tokens=4, temperature=0.0),
+        ]
+        ends = [output.finish_reason for output in await asyncio.gather(*asks)]
+        await scheduler.stop()
+        return ends
+
+    endless(scheduler)
+    assert run(work()) == ["error", "length"]
