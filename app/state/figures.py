@@ -58,8 +58,8 @@ class StreamFigures:
     """One answer that is being written.
 
     Attributes:
-        tokens_per_second: since its first token, as in its tab.
-        history: tokens per second over the last second, sampled for the last minute, oldest first.
+        tokens_per_second: over the last second, as the total is.
+        history: the same for the last minute, oldest first.
     """
 
     chat_id: str

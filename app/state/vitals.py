@@ -2,45 +2,19 @@
 
 from __future__ import annotations
 
-import time
-from collections import deque
-from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from collections.abc import Callable, Mapping, Sequence
+from typing import Literal
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from app.state.conversation import Conversation
 from app.state.figures import CacheFigures, MtpFigures, Sample, StreamFigures, sample
 from app.state.model import Model
+from app.state.speeds import INTERVAL_MS, Speeds
 
 __all__ = ["Cache", "CacheFigures", "MtpFigures", "Sample", "StreamFigures", "Vitals"]
 
 Cache = Literal["prefix", "vision", "ssd"]
-_INTERVAL_MS = 250
-_RATE_SAMPLES = 5
-_HISTORY = 240
-"""Samples of 60 s."""
-
-
-class Meter:
-    """Tokens per second over the last second, from a running count of tokens, and its history."""
-
-    def __init__(self) -> None:
-        self._counted: deque[tuple[float, int]] = deque(maxlen=_RATE_SAMPLES)
-        self._rates: deque[float] = deque(maxlen=_HISTORY)
-
-    def read(self, tokens: int) -> float:
-        """Take the count as it is now; returns the rate."""
-        self._counted.append((time.monotonic(), tokens))
-        (since, before), (now, after) = self._counted[0], self._counted[-1]
-        rate = max(0, after - before) / (now - since) if now > since else 0.0
-        self._rates.append(rate)
-        return rate
-
-    @property
-    def history(self) -> tuple[float, ...]:
-        """The rates of the last minute, oldest first."""
-        return tuple(self._rates)
 
 
 class Vitals(QObject):
@@ -59,24 +33,22 @@ class Vitals(QObject):
         super().__init__(parent)
         self._model = model
         self._tabs = tabs
-        self._total = Meter()
-        self._meters: dict[str, Meter] = {}
+        self._speeds = Speeds()
         self.latest: Sample | None = None
         self._timer = QTimer(self)
-        self._timer.setInterval(_INTERVAL_MS)
+        self._timer.setInterval(INTERVAL_MS)
         self._timer.timeout.connect(self._sample)
 
     @property
     def history(self) -> tuple[float, ...]:
         """Tokens per second of the last minute, oldest first."""
-        return self._total.history
+        return self._speeds.total
 
     def watch(self, on: bool) -> None:
         """Start or stop sampling; a gap in watching starts a fresh history."""
         if not on:
             self._timer.stop()
-            self._total = Meter()
-            self._meters.clear()
+            self._speeds = Speeds()
         elif not self._timer.isActive():
             self._timer.start()
             self._sample()
@@ -91,22 +63,21 @@ class Vitals(QObject):
         scheduler = self._model.scheduler
         if scheduler is None:
             if self.latest is not None:  # its last figures are true no longer
-                self.latest = None
+                self.latest, self._speeds = None, Speeds()
                 self.sampled.emit()
             return
         stats = scheduler.get_stats()
-        rate = self._total.read(int(stats["batch_generator"].get("generation_tokens", 0)))
-        self.latest = sample(stats, rate, self._streams(stats.get("requests", ())))
+        requests = stats.get("requests", ())
+        counts = {entry["request_id"]: entry["completion_tokens"] for entry in requests}
+        self._speeds.read(int(stats["batch_generator"].get("generation_tokens", 0)), counts)
+        self.latest = sample(stats, self._speeds.total[-1], self._streams(counts))
         self.sampled.emit()
 
-    def _streams(self, requests: Sequence[dict[str, Any]]) -> tuple[StreamFigures, ...]:
+    def _streams(self, counts: Mapping[str, int]) -> tuple[StreamFigures, ...]:
         """The answers that are being written, in the order of their tabs."""
-        known = {entry["request_id"]: entry for entry in requests if entry["tokens_per_second"] is not None}
-        written = {chat.request_id: chat for chat in self._tabs() if chat.request_id in known}
-        self._meters = {id: self._meters.get(id) or Meter() for id in written if id is not None}
         streams = []
-        for id, meter in self._meters.items():
-            chat, entry = written[id], known[id]
-            meter.read(entry["completion_tokens"])
-            streams.append(StreamFigures(chat.id, chat.title, entry["tokens_per_second"], meter.history))
+        for chat in self._tabs():
+            if chat.request_id is not None and counts.get(chat.request_id):
+                history = self._speeds.of(chat.request_id)
+                streams.append(StreamFigures(chat.id, chat.title, history[-1], history))
         return tuple(streams)

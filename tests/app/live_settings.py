@@ -6,6 +6,7 @@ python -m tests.app.live_settings
 from __future__ import annotations
 
 import json
+from time import monotonic
 from typing import Any
 
 from PySide6.QtCore import Qt
@@ -77,16 +78,49 @@ async def change_while_streaming(program: Any) -> dict[str, Any]:
     }
 
 
-def told_and_measured(program: Any) -> list[tuple[str, str, str]]:
+class Log:
+    """Notes when the panel reads the engine, and what it is told."""
+
+    def __init__(self, scheduler: Any) -> None:
+        self._scheduler, self.get_stats = scheduler, scheduler.get_stats
+        self.read: list[tuple[float, dict[str, Any]]] = []
+        scheduler.get_stats = self._note
+
+    def _note(self) -> dict[str, Any]:
+        stats: dict[str, Any] = self.get_stats()
+        self.read.append((monotonic(), stats))
+        return stats
+
+    def end(self) -> None:
+        del self._scheduler.get_stats
+
+    def speed(self, request_id: str | None = None) -> float:
+        """Tokens per second over the last second, of one request or of all, by this log."""
+        (since, before), (now, after) = self.read[max(0, len(self.read) - 5)], self.read[-1]
+        return (tokens(after, request_id) - tokens(before, request_id)) / (now - since)
+
+
+def tokens(stats: dict[str, Any], request_id: str | None) -> int:
+    """How many one request has been given, or all have."""
+    if request_id is None:
+        return int(stats["batch_generator"]["generation_tokens"])
+    return sum(each["completion_tokens"] for each in stats["requests"] if each["request_id"] == request_id)
+
+
+def speed_told(told: str, measured: float) -> tuple[str, str]:
+    """The text and what it should be; both clocks were read a moment apart."""
+    return told, told if abs(float(told) - measured) <= 0.05 + 0.02 * measured else figure(measured)
+
+
+def told_and_measured(program: Any, log: Log) -> list[tuple[str, str, str]]:
     """Name, text in the panel and figure of the engine, from one and the same reading."""
-    scheduler, panel = program.model.scheduler, program.window.vitals
-    stats = scheduler.get_stats()
-    scheduler.get_stats = lambda: stats
+    panel = program.window.vitals
     program.vitals._sample()
-    del scheduler.get_stats
+    stats = log.read[-1][1]
     memory, stalls = panel._memory.values(), panel._loop.values()
     prefix, mtp = stats["memory_aware_cache"], stats["mtp"]
     return [
+        ("Speed", *speed_told(panel._speed.text(), log.speed())),
         ("Answering", panel._batch.values()["Answering"], str(stats["num_running"])),
         ("In use", memory["In use"], gigabytes(round(stats["metal_active_memory_gb"] * 1e9))),
         ("Peak", memory["Peak"], gigabytes(round(stats["metal_peak_memory_gb"] * 1e9))),
@@ -101,7 +135,7 @@ def told_and_measured(program: Any) -> list[tuple[str, str, str]]:
         ("Accepted", panel._drafts.values()["Accepted"], percent(mtp["acceptance_rate"])),
         ("Tokens per step", panel._drafts.values()["Tokens per step"], f"{mtp['tokens_per_round']:.2f}"),
         *(
-            (line._name.whole, line._speed.text(), figure(entry["tokens_per_second"]))
+            (line._name.whole, *speed_told(line._speed.text(), log.speed(entry["request_id"])))
             for line, entry in zip(filter(QWidget.isVisible, panel._streams.lines), stats["requests"], strict=True)
         ),
     ]
@@ -113,12 +147,16 @@ async def drive(program: Any) -> dict[str, Any]:
     program.library.current.composer.notice.connect(notes.append)
     await until(lambda: program.model.status in ("ready", "failed"))
     changed = await change_while_streaming(program)
+    program.vitals.watch(False)
+    log = Log(program.model.scheduler)
+    program.vitals.watch(True)
     lone = ask(program.library, "Tell me a story.")
-    stats = program.model.scheduler.get_stats
+    stats = log.get_stats
     await until(
         lambda: stats()["mtp"]["attempted"] > 4 and any(each["tokens_per_second"] for each in stats()["requests"])
     )
-    figures = told_and_measured(program)
+    figures = told_and_measured(program, log)
+    log.end()
     await until(lambda: not lone.answering)
     kept = program.preferences._path
     await until(lambda: json.loads(kept.read_text())["engine"].get("mtp_policy") == "always")

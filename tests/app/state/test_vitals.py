@@ -1,5 +1,6 @@
 import pytest
 
+from app.state import speeds
 from app.state import vitals as module
 from app.state.vitals import Vitals
 
@@ -15,7 +16,7 @@ async def request(scheduler, id="r"):
 
 
 def test_nobody_watching_reads_nothing(run, until, vitals, scheduler, monkeypatch):
-    monkeypatch.setattr(module, "_INTERVAL_MS", 5)
+    monkeypatch.setattr(module, "INTERVAL_MS", 5)
     vitals = Vitals(vitals._model)
     beats = []
     vitals.sampled.connect(lambda: beats.append(1))
@@ -47,7 +48,7 @@ def test_a_sample_shows_the_engine_s_figures_in_bytes(run, vitals, scheduler):
 
 def test_speed_is_counted_tokens_over_measured_time(run, vitals, scheduler, monkeypatch):
     clock = [100.0]
-    monkeypatch.setattr(module.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(speeds.time, "monotonic", lambda: clock[0])
 
     async def go():
         first = await request(scheduler)
@@ -85,11 +86,18 @@ def test_a_model_that_goes_takes_its_figures_along(run, vitals, model):
     vitals.watch(False)
 
 
-def test_answers_are_told_apart_by_the_chats_that_show_them(run, until, library, model, scheduler, monkeypatch):
-    clock = [100.0]
-    monkeypatch.setattr(module.time, "monotonic", lambda: clock[0])
+@pytest.fixture
+def clock(monkeypatch):
+    """The time in seconds, as the first item of a list."""
+    now = [100.0]
+    monkeypatch.setattr(speeds.time, "monotonic", lambda: now[0])
+    return now
+
+
+@pytest.fixture
+def asked(run, until, library, model, scheduler, clock):
+    """Two chats, Kitchen and Street, that have asked; the panel watches them."""
     vitals = Vitals(model, lambda: library.tabs)
-    first = library.current
 
     async def go():
         for text in ("Kitchen", "Street"):
@@ -97,28 +105,75 @@ def test_answers_are_told_apart_by_the_chats_that_show_them(run, until, library,
             library.current.composer.send()
             library.new_chat()
         await until(lambda: len(scheduler.sent) == 2)
-        kitchen, street = scheduler.sent
         vitals.watch(True)
-        assert vitals.latest.streams == ()  # nothing is written yet
-        kitchen.tokens_per_second, street.tokens_per_second = 41.0, 7.0
-        vitals._sample()
-        for _ in range(4):
-            clock[0] += 0.25
-            for _ in range(10):
-                kitchen.say("x")
-            vitals._sample()
-        kitchen_now, street_now = vitals.latest.streams
-        assert (kitchen_now.chat_id, kitchen_now.name, kitchen_now.tokens_per_second) == (first.id, "Kitchen", 41.0)
-        assert kitchen_now.history == (0.0, 40.0, 40.0, 40.0, 40.0)
-        assert street_now.history == (0.0,) * 5
-        kitchen.end()
-        await until(lambda: not first.answering)
-        vitals._sample()
-        assert [stream.name for stream in vitals.latest.streams] == ["Street"]
-        vitals.watch(False)
-        street.end()
+        vitals._timer.stop()  # the test samples
 
     run(go())
+    yield vitals
+    vitals.watch(False)
+
+
+def write(vitals, clock, *told):
+    """A quarter of a second in which requests are given so many tokens each."""
+    clock[0] += 0.25
+    for request, tokens in told:
+        for _ in range(tokens):
+            request.say("x")
+    vitals._sample()
+
+
+def test_answers_are_told_apart_by_the_chats_that_show_them(run, until, asked, library, scheduler, clock):
+    kitchen, street = scheduler.sent
+    assert asked.latest.streams == ()  # nothing is written yet
+
+    async def go():
+        for _ in range(4):
+            write(asked, clock, (kitchen, 10))
+        assert [stream.name for stream in asked.latest.streams] == ["Kitchen"]
+        write(asked, clock, (kitchen, 10), (street, 5))
+        kitchen_now, street_now = asked.latest.streams
+        first = library.tabs[0]
+        assert (kitchen_now.chat_id, kitchen_now.name, kitchen_now.tokens_per_second) == (first.id, "Kitchen", 40.0)
+        assert kitchen_now.history == (0.0, 40.0, 40.0, 40.0, 40.0, 40.0)
+        assert (street_now.name, street_now.tokens_per_second) == ("Street", 5.0)
+        kitchen.end()
+        await until(lambda: not first.answering)
+        asked._sample()
+        assert [stream.name for stream in asked.latest.streams] == ["Street"]
+        street.end()
+        await until(lambda: not any(chat.answering for chat in library.tabs))
+
+    run(go())
+
+
+def test_the_chats_speeds_are_of_the_last_second_and_add_up_to_the_total(run, until, asked, library, scheduler, clock):
+    kitchen, street = scheduler.sent
+    steps = [(0, 0), (3, 0), (4, 0), (4, 7), (9, 8), (0, 8), (0, 1), (0, 0), (0, 0), (0, 0), (2, 0)]
+
+    async def go():
+        for number, (one, other) in enumerate(steps, 1):
+            write(asked, clock, (kitchen, one), (street, other))
+            last = [sum(step) for step in zip(*steps[max(0, number - 4) : number], strict=True)]
+            speeds_now = [stream.tokens_per_second for stream in asked.latest.streams]
+            assert sum(speeds_now) == pytest.approx(asked.latest.tokens_per_second)
+            if number >= 4:
+                assert speeds_now == pytest.approx(last)
+        for request in (kitchen, street):
+            request.end()
+        await until(lambda: not any(chat.answering for chat in library.tabs))
+
+    run(go())
+
+
+def test_another_model_begins_a_fresh_history(run, asked, library, model, scheduler, clock):
+    async def go():
+        write(asked, clock, (scheduler.sent[0], 10))
+        await model.close()
+        asked._sample()
+
+    run(go())
+    assert asked.latest is None
+    assert asked.history == ()
 
 
 @pytest.mark.parametrize("cache", ["prefix", "vision", "ssd"])
