@@ -1,6 +1,7 @@
 """Tokens in, text out: piece by piece, never taken back, ended by the first stop string."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Protocol
 
 _REPLACEMENT = "\ufffd"
@@ -20,19 +21,28 @@ class Tokenizer(Protocol):
 class Detokenizer:
     """Turns one reply's tokens into text as they come.
 
-    The pieces returned by `add` and `finish` concatenate to the decoded text of all tokens, without special tokens,
-    cut before the stop string that is complete first. Held back are bytes of an unfinished character and whatever may
+    The pieces returned by `add` and `finish` concatenate to the decoded text of all tokens, without special tokens
+    other than those in `shown`, cut before the stop string that is complete first. Held back are bytes of an unfinished character and whatever may
     be the start of a stop string. Each token costs the decoding of a short window, however long the reply is.
 
     In one corner the text is better than the tokenizer's own: where byte tokens (`<0xC3>`) of whole characters are
     followed by an invalid byte, the characters stay and only the invalid byte shows as U+FFFD.
     """
 
-    def __init__(self, tokenizer: Tokenizer, stop: Sequence[str] = ()) -> None:
-        """Start a reply that ends before any of the `stop` strings; an empty one is a ValueError."""
+    def __init__(
+        self, tokenizer: Tokenizer, stop: Sequence[str] = (), shown: Mapping[int, str] = MappingProxyType({})
+    ) -> None:
+        """Start a reply.
+
+        Args:
+            tokenizer: of the model.
+            stop: the reply ends before any of these strings; an empty one is a ValueError.
+            shown: what to write for special tokens that mean something to a reader.
+        """
         # The tokenizer's own decode wraps this one in checks that take ten times as long.
         self._backend = getattr(tokenizer, "backend_tokenizer", None)
         self._tokenizer = tokenizer
+        self._shown = shown
         self._stops = _StopStrings(stop)
         # Tokens shown last: decoders strip or keep a leading space by what comes before.
         self._context: list[int] = []
@@ -52,8 +62,10 @@ class Detokenizer:
 
     def add(self, token_id: int) -> str:
         """Take the next token and return the text that may be shown now, often empty."""
-        if self.stopped or self._is_skipped(token_id):
+        if self.stopped:
             return ""
+        if self._is_skipped(token_id):
+            return self._mark(self._shown.get(token_id, ""))
         self._pending.append(token_id)
         return self._show(self._stops.push(self._settle()))
 
@@ -63,6 +75,14 @@ class Detokenizer:
             return ""
         tail, self._pending = self._new_text(self._pending), []
         return self._show(self._stops.push(tail) + self._stops.flush())
+
+    def _mark(self, mark: str) -> str:
+        """Write a special token's mark; what is pending ends before it, as no later token changes it any more."""
+        if not mark:
+            return ""
+        before = self._new_text(self._pending)
+        self._context, self._pending = self._pending or self._context, []
+        return self._show(self._stops.push(before + mark))
 
     def _show(self, piece: str) -> str:
         if piece:

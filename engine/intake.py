@@ -23,6 +23,7 @@ from engine.request import MLLMRequest, SamplingParams
 from engine.row import Row
 from engine.sampling import RowSampler, Rule
 from engine.structured import Grammars, SchemaRule
+from engine.think_tags import ThinkTags
 from engine.thinking import ThinkingBudget, ThinkTokens, left_open
 
 log = logging.getLogger(__name__)
@@ -103,6 +104,7 @@ class Intake:
             log.info("Preparing %s took %.1f s (%d tokens)", request.request_id, seconds, len(prompt.ids))
         params = request.sampling_params
         request.begins_thinking = left_open(self._port.tokenizer, prompt.ids)
+        request.think_tags = ThinkTags.of(self._port.tokenizer)
         context = self.config.max_kv_size or self._port.context_limit
         if len(prompt.ids) >= context:
             raise PromptTooLong(
@@ -114,7 +116,7 @@ class Intake:
             request=request,
             prompt=prompt,
             sampler=RowSampler(params, prompt.ids, seed, rules=self._rules(params, prompt.ids)),
-            detokenizer=Detokenizer(self._port.tokenizer, params.stop),
+            detokenizer=Detokenizer(self._port.tokenizer, params.stop, self._marks(request.think_tags)),
             stop_ids=self._port.stop_ids.union(params.stop_token_ids),
             limit=min(params.max_tokens, context - len(prompt.ids)),
             key=prefix_key(prompt.ids, prompt.media),
@@ -122,6 +124,11 @@ class Intake:
             digest=spelling.digest,
             logprobs=None if params.logprobs is None else Logprobs(params.logprobs),
         )
+
+    def _marks(self, tags: ThinkTags) -> dict[int, str]:
+        """Tokens around thoughts, which tell them from the answer also where they are special."""
+        think = ThinkTokens.of(self._port.tokenizer)
+        return {} if think is None else {think.opens: tags.opens, think.closes: tags.closes}
 
     def _rules(self, params: SamplingParams, ids: Sequence[int]) -> tuple[Rule, ...]:
         think = ThinkTokens.of(self._port.tokenizer)

@@ -11,6 +11,7 @@ from typing import Any, Literal, cast
 from engine.errors import MediaError, RequestRejected
 from engine.media.signature import Signature, sniff
 from engine.media.source import locate
+from engine.think_tags import ThinkTags
 
 Message = Mapping[str, Any]
 MediaKind = Literal["image", "video", "audio"]
@@ -71,7 +72,8 @@ def format_chat(
         if not messages or messages[-1]["role"] != "assistant":
             raise RequestRejected("There is no answer to continue. Ask a question instead.")
         # Exactly what the answer was begun with: templates write a past answer in other words, and its end as well.
-        return _begun(format_chat(processor, messages[:-1], **template_options), _plain(messages[-1]))
+        prompt, tags = format_chat(processor, messages[:-1], **template_options), ThinkTags.of(tokenizer_of(processor))
+        return _begun(prompt, _plain(messages[-1]), tags)
     # The tokenizer's own method: some processors override it with one that loads the media it finds.
     renderer = tokenizer_of(processor)
     template = getattr(processor, "chat_template", None) or getattr(renderer, "chat_template", None)
@@ -89,12 +91,14 @@ def format_chat(
     return str(text)
 
 
-def _begun(prompt: str, answer: Message) -> str:
-    """The prompt with the beginning of its answer behind it."""
+def _begun(prompt: str, answer: Message, tags: ThinkTags) -> str:
+    """The prompt with the beginning of its answer behind it, thoughts first, whoever has opened their block."""
     thoughts, words = str(answer.get("reasoning_content") or ""), str(answer["content"])
-    if not prompt.rstrip().endswith("<think>"):
-        return prompt + words
-    return f"{prompt}{thoughts}\n</think>\n\n{words}" if words else prompt + thoughts
+    if not prompt.rstrip().endswith(tags.opens + tags.title):
+        if not thoughts or prompt.rstrip().endswith(tags.closes):
+            return prompt + words
+        prompt += tags.opening
+    return prompt + thoughts + (tags.closing + words if words else "")
 
 
 def tokenizer_of(processor: Any) -> Any:

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from enum import Enum, StrEnum
 from typing import Any, Literal
 
+from engine.think_tags import ThinkTags
+
 FinishReason = Literal["stop", "length", "abort", "error"]
 TokenLogprobs = tuple[tuple[int, float], ...]
 """(token id, log-probability) of the token taken, then of the likeliest ones in its place, likeliest first."""
@@ -169,6 +171,8 @@ class MLLMRequest:
     wait_reason: str = ""
     begins_thinking: bool = False
     """The prompt ends inside a thinking block, so that the answer's text begins with thoughts and closes them."""
+    think_tags: ThinkTags = ThinkTags()
+    """What the model writes around its thoughts; they stand in the answer's text also where they are special tokens."""
     template_options: Mapping[str, Any] = field(default_factory=dict)
 
 

@@ -8,6 +8,8 @@ from typing import Any, ClassVar
 
 import mlx.core as mx
 
+from engine.think_tags import ThinkTags
+
 _TAIL_TOKENS = 16
 """More than an opening tag and the space after it take."""
 
@@ -22,8 +24,8 @@ class ThinkTokens:
     @classmethod
     def of(cls, tokenizer: Any) -> ThinkTokens | None:
         """Those of a tokenizer; None if it has no single tokens for them."""
-        added = tokenizer.get_added_vocab()
-        opens, closes = added.get("<think>"), added.get("</think>")
+        added, tags = tokenizer.get_added_vocab(), ThinkTags.of(tokenizer)
+        opens, closes = added.get(tags.opens), added.get(tags.closes)
         return None if opens is None or closes is None else cls(opens, closes)
 
     def left_open(self, ids: Sequence[int]) -> bool:
@@ -37,7 +39,7 @@ def left_open(tokenizer: Any, prompt: Sequence[int]) -> bool:
     if think is not None:
         return think.left_open(prompt)
     tail = tokenizer.decode(list(prompt[-_TAIL_TOKENS:]), skip_special_tokens=False)
-    return str(tail).rstrip().endswith("<think>")
+    return str(tail).rstrip().endswith(ThinkTags().opens)
 
 
 @dataclass(slots=True)

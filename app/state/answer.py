@@ -92,8 +92,8 @@ class Answer:
     def _reply(self) -> Splitter:
         """What sorts the text; the engine knows by the first output whether the prompt has opened a thinking block."""
         request, turn = self._scheduler.get_request(self.request_id), self._turn
-        opened = request is not None and request.begins_thinking
-        return Splitter(opened=opened, reasoning=turn.reasoning, text=turn.text)
+        opened, tags = (request.begins_thinking, request.think_tags) if request is not None else (False, None)
+        return Splitter(opened=opened, reasoning=turn.reasoning, text=turn.text, tags=tags)
 
     def _take(self, parts: Parts) -> None:
         self._turn.reasoning += parts.reasoning

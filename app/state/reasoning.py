@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-OPENS, CLOSES = "<think>", "</think>"
+from engine.think_tags import ThinkTags
 
 
 class Parts(NamedTuple):
@@ -22,8 +22,16 @@ class Splitter:
     around the thoughts and before the answer after them belongs to neither.
     """
 
-    def __init__(self, *, opened: bool, reasoning: str = "", text: str = "") -> None:
-        """Start a reply, or go on with one that has these parts already; `opened`: the prompt ends inside a block."""
+    def __init__(self, *, opened: bool, reasoning: str = "", text: str = "", tags: ThinkTags | None = None) -> None:
+        """Start a reply, or go on with one that has these parts already.
+
+        Args:
+            opened: the prompt ends inside a thinking block.
+            reasoning: thoughts so far.
+            text: answer so far.
+            tags: around the thoughts; None takes the usual ones.
+        """
+        self._tags = tags or ThinkTags()
         self._thinks = opened
         self._decided = opened or bool(text.strip())
         self._fresh = not (reasoning if opened else text).strip()
@@ -48,16 +56,18 @@ class Splitter:
         held, self._held = self._held, ""
         if self._thinks:
             return Parts(reasoning=self._begun(held).rstrip())
+        if not self._decided and held.lstrip().startswith(self._tags.opens):
+            held = ""  # it ended within the opening tag
         return Parts(text=held)
 
     def _decide(self) -> bool:
         """Find out from the first words whether the reply begins with thoughts; False: too few of them yet."""
         start = self._held.lstrip()
-        for tag in (OPENS, CLOSES):
+        for tag in (self._tags.opens + self._tags.title, self._tags.closes, self._tags.opens):
             if start.startswith(tag):
                 self._held = start[len(tag) :]
                 self._decided = self._trims = True
-                self._thinks = tag == OPENS
+                self._thinks = tag != self._tags.closes
                 return True
             if tag.startswith(start):
                 return False
@@ -65,13 +75,13 @@ class Splitter:
         return True
 
     def _think(self) -> Parts:
-        thought, closed, after = self._held.partition(CLOSES)
+        thought, closed, after = self._held.partition(self._tags.closes)
         if closed:
             told = self._begun(thought).rstrip()
             self._held, self._thinks, self._fresh = after, False, True
             return Parts(told, self._answer())
         told = self._begun(thought)
-        keep = _open_length(told)
+        keep = _open_length(told, self._tags.closes)
         self._held = told[len(told) - keep :]
         return Parts(reasoning=self._let(told[: len(told) - keep]))
 
@@ -87,10 +97,10 @@ class Splitter:
         return text
 
 
-def _open_length(text: str) -> int:
+def _open_length(text: str, closes: str) -> int:
     """Length of the end that may turn out to be none of the thoughts: space, or the beginning of a closing tag."""
-    for length in range(min(len(text), len(CLOSES) - 1), 0, -1):
-        if CLOSES.startswith(text[-length:]):
+    for length in range(min(len(text), len(closes) - 1), 0, -1):
+        if closes.startswith(text[-length:]):
             return length + _space_before(text[:-length])
     return _space_before(text)
 

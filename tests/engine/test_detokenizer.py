@@ -251,3 +251,14 @@ def test_any_tokens_of_the_demo_model(tokens: list[int]) -> None:
 def test_any_tokens_with_space_markers_and_whole_characters(items: list[int | list[int]]) -> None:
     tokens = [token for item in items for token in ([item] if isinstance(item, int) else [9 + byte for byte in item])]
     assert text_of(sentencepiece_like(), tokens) == decode(sentencepiece_like(), tokens)
+
+
+def test_a_special_token_that_means_something_is_written_where_it_stands() -> None:
+    cut = "日".encode()
+    tokens = [*b"why", cut[0], 256, *b" so"]
+    for stop, whole in (((), "why\ufffd[end] so"), (("[end] s",), "why\ufffd")):
+        reply = Detokenizer(Bytes(), stop, {256: "[end]"})
+        assert "".join(map(reply.add, tokens)) + reply.finish() == whole
+    end = sentencepiece_like().convert_tokens_to_ids("<end>")
+    reply = Detokenizer(sentencepiece_like(), shown={end: "[end]"})
+    assert "".join(map(reply.add, [2, end, 3])) + reply.finish() == "Hello[end] world"

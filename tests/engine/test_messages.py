@@ -15,6 +15,8 @@ TEMPLATE = {False: "[Count.]<think>\n\n</think>\n\n", True: "[Count.]<think>\n"}
 class Renderer:
     """A template that opens, or closes, the thoughts of an answer as those of Qwen3.5 do."""
 
+    get_added_vocab = dict
+
     def apply_chat_template(self, messages: list[dict[str, Any]], *, enable_thinking: bool = False, **_: Any) -> str:
         assert messages == [QUESTION]
         return TEMPLATE[enable_thinking]
@@ -42,6 +44,34 @@ def test_a_begun_answer_stands_behind_the_prompt_without_its_end() -> None:
 )
 def test_thoughts_are_gone_on_with_or_closed(words: str, thoughts: str, tail: str) -> None:
     assert begun(words, thoughts, enable_thinking=True) == TEMPLATE[True] + tail
+
+
+class Channels(Renderer):
+    """A template that leaves thinking to the model, or closes the block, as those of Gemma 4 do."""
+
+    def get_added_vocab(self) -> dict[str, int]:
+        return {"<|channel>": 100, "<channel|>": 101}
+
+    def apply_chat_template(self, messages: list[dict[str, Any]], *, enable_thinking: bool = False, **_: Any) -> str:
+        return "[Count.]" if enable_thinking else "[Count.]<|channel>thought\n<channel|>"
+
+
+@pytest.mark.parametrize(
+    ("words", "thoughts", "on", "tail"),
+    [
+        ("One,", "Easy.", True, "<|channel>thought\nEasy.\n<channel|>One,"),
+        ("", "Easy. So", True, "<|channel>thought\nEasy. So"),
+        ("One,", "", True, "One,"),
+        ("One,", "Easy.", False, "<|channel>thought\n<channel|>One,"),
+    ],
+)
+def test_a_block_that_the_model_has_opened_itself_is_gone_on_with(
+    words: str, thoughts: str, on: bool, tail: str
+) -> None:
+    processor = SimpleNamespace(tokenizer=Channels(), chat_template="a template")
+    answer = {"role": "assistant", "content": words, "reasoning_content": thoughts}
+    said = format_chat(processor, [QUESTION, answer], continue_final=True, enable_thinking=on)
+    assert said == "[Count.]" + tail
 
 
 @pytest.mark.parametrize("messages", [[], [QUESTION]])

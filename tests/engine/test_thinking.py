@@ -12,6 +12,7 @@ import pytest
 
 from engine import MLLMScheduler, RequestRejected, device
 from engine.models.port import Port
+from engine.think_tags import ThinkTags
 from engine.thinking import ThinkingBudget, ThinkTokens, left_open
 from tests.engine import tiny
 from tests.engine.conftest import Make
@@ -145,3 +146,29 @@ def test_a_block_is_seen_where_its_tags_are_no_tokens_of_their_own() -> None:
     assert left_open(tokenizer, [1, 2, 3, 4])
     assert not left_open(tokenizer, [1, 2, 3, 4, 5, 4])
     assert not left_open(tokenizer, [1])
+
+
+def test_gemmas_channels_are_blocks_too() -> None:
+    tokenizer = SimpleNamespace(get_added_vocab=lambda: {"<|channel>": 100, "<channel|>": 101})
+    assert ThinkTokens.of(tokenizer) == ThinkTokens(100, 101)
+    assert ThinkTags.of(tokenizer).opening == "<|channel>thought\n"
+    assert left_open(tokenizer, [7, 100, 8, 9])
+    assert not left_open(tokenizer, [7, 100, 8, 9, 101])
+
+
+def test_tags_stand_in_the_text_also_where_they_are_special_tokens(make: Make) -> None:
+    scheduler = make(tiny.hybrid())
+    prompt = tiny.chat("Why?") + "<think>"
+    request_id = scheduler.add_request(prompt, max_tokens=12, temperature=0.0, thinking_budget=3)
+    while scheduler.has_requests():
+        scheduler.step()
+    request = scheduler.get_request(request_id)
+    assert request is not None
+    assert request.begins_thinking
+    tokenizer = scheduler.processor.tokenizer
+    end = request.output_tokens.index(tokenizer.convert_tokens_to_ids("</think>"))
+    assert end == 3
+    before, after = request.output_tokens[:end], request.output_tokens[end + 1 :]
+    assert "</think>" in tokenizer.all_special_tokens
+    words = [tokenizer.decode(part, skip_special_tokens=True) for part in (before, after)]
+    assert request.output_text == "</think>".join(words)

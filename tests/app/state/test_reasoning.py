@@ -7,10 +7,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.state.reasoning import Parts, Splitter
+from engine.think_tags import ThinkTags
 
 
-def split(*pieces: str, opened: bool = False, reasoning: str = "", text: str = "") -> Parts:
-    splitter = Splitter(opened=opened, reasoning=reasoning, text=text)
+CHANNEL = ThinkTags("<|channel>", "<channel|>", "thought", "")
+
+
+def split(
+    *pieces: str, opened: bool = False, reasoning: str = "", text: str = "", tags: ThinkTags | None = None
+) -> Parts:
+    splitter = Splitter(opened=opened, reasoning=reasoning, text=text, tags=tags)
     for piece in pieces:
         told = splitter.add(piece)
         reasoning, text = reasoning + told.reasoning, text + told.text
@@ -76,3 +82,21 @@ def test_thoughts_that_are_gone_on_with_keep_their_space() -> None:
     assert split(" and so</think>Yes", opened=True, reasoning="I think") == ("I think and so", "Yes")
     assert split(" more", opened=False, reasoning="I think", text="Yes,") == ("I think", "Yes, more")
     assert split("</think>", opened=False, text="The tag is ") == ("", "The tag is </think>")
+
+
+@pytest.mark.parametrize(
+    ("reply", "opened", "thoughts", "answer"),
+    [
+        ("<|channel>thought\nwhy not\n<channel|>Because.", False, "why not", "Because."),
+        ("<|channel>thought\n<channel|>Because.", False, "", "Because."),
+        ("<|channel><channel|>Because.", False, "", "Because."),
+        ("why not<channel|>Because.", True, "why not", "Because."),
+        ("<|channel>thought", False, "", ""),
+        ("<|channel>", False, "", ""),
+        ("Because <think>.", False, "", "Because <think>."),
+        ("thought out", False, "", "thought out"),
+    ],
+)
+def test_other_families_write_other_tags(reply: str, opened: bool, thoughts: str, answer: str) -> None:
+    assert split(reply, opened=opened, tags=CHANNEL) == (thoughts, answer)
+    assert split(*reply, opened=opened, tags=CHANNEL) == (thoughts, answer)

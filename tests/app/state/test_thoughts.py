@@ -7,6 +7,7 @@ import json
 import pytest
 
 from app.state.turn import AnswerFacts, Turn
+from engine.think_tags import ThinkTags
 
 
 @pytest.fixture
@@ -107,6 +108,23 @@ def test_closing_the_chat_while_thinking_loses_nothing_that_was_held_back(run, u
 
     run(go())
     assert chat.turns[-1].reasoning == "a </thi"
+
+
+def test_a_family_with_tags_of_its_own_is_folded_as_well(run, until, scheduler, chat):
+    async def go():
+        ask(chat)
+        await until(lambda: scheduler.sent)
+        request = scheduler.sent[0]
+        request.record.think_tags = ThinkTags("<|channel>", "<channel|>", "thought", "")
+        for piece in ("<|channel>", "thought", "\nIt is", " clear.", "<channel|>", "Yes."):
+            request.say(piece)
+        request.end()
+        await until(idle(chat))
+
+    run(go())
+    answer = chat.turns[-1]
+    assert (answer.state, answer.reasoning, answer.text) == ("done", "It is clear.", "Yes.")
+    assert answer.facts.thinking_s > 0
 
 
 def test_facts_survive_what_another_version_has_measured():
