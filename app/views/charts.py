@@ -120,23 +120,27 @@ class Said(QLabel):
 
 
 class Figures(QWidget):
-    """Names at the left, values at the right, in lines."""
+    """Names at the left, values at the right: in lines, or as pairs that share one line."""
 
-    def __init__(self, names: Sequence[str], parent: QWidget | None = None) -> None:
+    def __init__(self, names: Sequence[str], parent: QWidget | None = None, *, abreast: int = 1) -> None:
         super().__init__(parent)
         grid = QGridLayout(self)
         grid.setContentsMargins(0, 0, 0, 0)
         grid.setVerticalSpacing(4)
-        grid.setColumnStretch(0, 1)
         self._values: dict[str, QLabel] = {}
-        for line, name in enumerate(names):
+        for number, name in enumerate(names):
+            line, pair = divmod(number, abreast)
+            column = 3 * pair
+            grid.setColumnStretch(column, 1)
+            if pair:
+                grid.setColumnMinimumWidth(column - 1, 16)
             said = QLabel(name, self)
             said.setObjectName("muted")
             value = self._values[name] = QLabel(NONE, self)
-            value.setAlignment(Qt.AlignmentFlag.AlignRight)
+            value.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
             set_font(value)
-            grid.addWidget(said, line, 0)
-            grid.addWidget(value, line, 1)
+            grid.addWidget(said, line, column)
+            grid.addWidget(value, line, column + 1)
             value.setAccessibleName(f"{name}: {NONE}")
 
     def say(self, name: str, value: str) -> None:

@@ -9,8 +9,8 @@ from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QHideEvent, QShowEvent
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QScrollArea, QVBoxLayout, QWidget
 
-from app.views.charts import NONE, Figures, Gauge, Sparkline, Steady, section
-from app.views.numbers import figure, gigabytes, milliseconds, percent
+from app.views.charts import NONE, Figures, Gauge, Sparkline, Steady
+from app.views.numbers import figure, gigabytes, milliseconds, of_gigabytes, percent
 from app.views.theme import SMALL_PX, scaled, set_font, theme
 from app.views.vitals_parts import CacheView, Streams, group
 
@@ -42,17 +42,20 @@ class VitalsPanel(QScrollArea):
         inside.setObjectName("vitals")
         inside.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self._speed = Steady("88.8", 28, inside, strong=True)
-        self._spark = Sparkline("Tokens per second over the last minute", 56, inside)
+        self._device = self._small()
+        self._spark = Sparkline("Tokens per second over the last minute", 40, inside)
         self._streams = Streams(inside)
-        self._batch = Figures(("Answering", "Waiting"), inside)
+        self._batch = Figures(("Answering", "Waiting"), inside, abreast=2)
         self._reason = self._sentence()
+        self._used = QLabel(NONE, inside)
+        set_font(self._used)
         self._gauge = Gauge("Memory", parent=inside)
-        self._memory = Figures(("In use", "Reusable", "Peak", "Limit"), inside)
+        self._gauge.setToolTip("In use, behind it what can be used again, and a mark at the peak")
+        self._more = self._small()
         self._caches = {cache: CacheView(name, kept, inside) for cache, name, kept in _CACHES}
         self._drafts = Figures(("Accepted", "Tokens per step"), inside)
         self._off = self._sentence()
         self._loop = Figures(("Typical", "Worst in 100", "Longest"), inside)
-        self._device = Figures(("Runs on",), inside)
         self._lay_out()
         self.setWidget(inside)
         vitals.sampled.connect(self._show)
@@ -61,40 +64,43 @@ class VitalsPanel(QScrollArea):
         for cache, view in self._caches.items():
             view.cleared.connect(partial(vitals.clear, cache))
 
-    def _sentence(self) -> QLabel:
+    def _small(self) -> QLabel:
         label = QLabel(self._inside)
         label.setObjectName("muted")
-        label.setWordWrap(True)
         set_font(label, SMALL_PX)
+        return label
+
+    def _sentence(self) -> QLabel:
+        label = self._small()
+        label.setWordWrap(True)
         label.hide()
         return label
 
     def _lay_out(self) -> None:
         inside = self._inside
         column = QVBoxLayout(inside)
-        column.setContentsMargins(16, 12, 16, 16)
-        column.setSpacing(8)
-        speed = QHBoxLayout()
-        speed.setSpacing(6)
+        column.setContentsMargins(16, 12, 16, 12)
+        column.setSpacing(18)
         unit = QLabel("tok/s", inside)
         unit.setObjectName("muted")
         unit.setContentsMargins(0, 0, 0, 5)
-        speed.addWidget(self._speed)
-        speed.addWidget(unit, 1, Qt.AlignmentFlag.AlignBottom)
-        column.addWidget(section("Speed", inside))
-        column.addLayout(speed)
-        for part in (self._spark, self._streams, self._batch, self._reason):
-            column.addWidget(part)
+        speed = QWidget(inside)
+        row = QHBoxLayout(speed)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(6)
+        row.addWidget(self._speed)
+        row.addWidget(unit, 1, Qt.AlignmentFlag.AlignBottom)
         self._kept = group("Caches", inside, *self._caches.values())
         self._ahead = group("MTP", inside, self._drafts, self._off)
-        for below in (
-            group("Memory", inside, self._gauge, self._memory),
+        written = (speed, self._spark, self._streams, self._batch, self._reason)
+        for part in (
+            group("Speed", inside, *written, aside=self._device),
+            group("Memory", inside, self._gauge, self._more, aside=self._used),
             self._kept,
             self._ahead,
             group("Window delays", inside, self._loop),
-            group("Device", inside, self._device),
         ):
-            column.addWidget(below)
+            column.addWidget(part)
         column.addStretch(1)
         self._streams.hide()
         self._kept.hide()
@@ -130,15 +136,17 @@ class VitalsPanel(QScrollArea):
         self._loop.say("Typical", milliseconds(sample.stall_p50_ms))
         self._loop.say("Worst in 100", milliseconds(sample.stall_p99_ms))
         self._loop.say("Longest", milliseconds(sample.stall_max_ms))
-        self._device.say("Runs on", _BACKENDS.get(sample.backend, sample.backend))
+        _say(self._device, f"on {_BACKENDS.get(sample.backend, sample.backend)}")
 
     def _show_nothing(self) -> None:
         """No model is loaded: nothing is measured."""
         self._speed.say(NONE)
         self._streams.show_streams(())
         self._gauge.draw(0.0)
-        _say(self._reason, "")
-        for figures in (self._batch, self._memory, self._loop, self._device):
+        for label in (self._reason, self._device, self._more):
+            _say(label, "")
+        _say(self._used, NONE)
+        for figures in (self._batch, self._loop):
             for name in figures.values():
                 figures.say(name, NONE)
         self._kept.hide()
@@ -147,10 +155,9 @@ class VitalsPanel(QScrollArea):
     def _show_memory(self, sample: Sample) -> None:
         limit = max(1, sample.limit_bytes)
         self._gauge.draw(sample.active_bytes / limit, sample.cache_bytes / limit, sample.peak_bytes / limit)
-        self._memory.say("In use", gigabytes(sample.active_bytes))
-        self._memory.say("Reusable", gigabytes(sample.cache_bytes))
-        self._memory.say("Peak", gigabytes(sample.peak_bytes))
-        self._memory.say("Limit", gigabytes(sample.limit_bytes))
+        _say(self._used, of_gigabytes(sample.active_bytes, limit))
+        self._used.setAccessibleName(f"Memory in use: {self._used.text()}")
+        _say(self._more, f"Peak {gigabytes(sample.peak_bytes)} · {gigabytes(sample.cache_bytes)} reusable")
 
     def _show_caches(self, sample: Sample) -> None:
         shown = {"prefix": sample.prefix, "vision": sample.vision, "ssd": sample.ssd}

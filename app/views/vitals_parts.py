@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QSize, Qt, Signal
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QSizePolicy, QVBoxLayout, QWidget
 
 from app.views.buttons import IconButton
 from app.views.charts import NONE, Gauge, Said, Sparkline, Steady, section
@@ -129,15 +129,18 @@ class CacheView(QWidget):
         self.setVisible(figures is not None)
         if figures is None:
             return
-        used, limit = figures.used_bytes, figures.limit_bytes
-        size = of_gigabytes(used, limit) if limit else gigabytes(used)
+        used, limit, empty = figures.used_bytes, figures.limit_bytes, not figures.entries
+        size = "Empty" if empty else of_gigabytes(used, limit) if limit else gigabytes(used)
         if self._size.text() != size:
             self._size.setText(size)
             self._size.setAccessibleName(f"{self._name}: {size}")
+            self._size.setObjectName("muted" if empty else "")
+            self._size.style().polish(self._size)
         self.gauge.draw(used / limit if limit else 0.0)
-        self.gauge.setVisible(limit > 0)
+        self.gauge.setVisible(limit > 0 and not empty)
         self._facts.say(self._told(figures))
-        self.button.setEnabled(figures.entries > 0)
+        self._facts.setVisible(not empty)
+        self.button.setVisible(not empty)
         if self._problem.text() != (figures.problem or ""):
             self._problem.setText(figures.problem or "")
             self._problem.setVisible(bool(figures.problem))
@@ -157,13 +160,18 @@ class CacheView(QWidget):
         return " · ".join(parts)
 
 
-def group(title: str, parent: QWidget, *parts: QWidget) -> QWidget:
-    """Parts under a heading."""
+def group(title: str, parent: QWidget, *parts: QWidget, aside: QWidget | None = None) -> QWidget:
+    """Parts under a heading, with one at the heading's right."""
     made = QWidget(parent)
+    made.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Maximum)
+    head = QHBoxLayout()
+    head.addWidget(section(title, made), 1)
+    if aside is not None:
+        head.addWidget(aside)
     column = QVBoxLayout(made)
-    column.setContentsMargins(0, 12, 0, 0)
-    column.setSpacing(8)
-    column.addWidget(section(title, made))
+    column.setContentsMargins(0, 0, 0, 0)
+    column.setSpacing(6)
+    column.addLayout(head)
     for part in parts:
         column.addWidget(part)
     return made

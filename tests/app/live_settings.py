@@ -14,7 +14,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QWidget
 
 from app.state.options import of_page, options
-from app.views.numbers import figure, gigabytes, milliseconds, percent
+from app.views.numbers import figure, gigabytes, milliseconds, of_gigabytes, percent
 from tests.app.driving import run, until
 
 CACHE_MB = 64
@@ -117,14 +117,22 @@ def told_and_measured(program: Any, log: Log) -> list[tuple[str, str, str]]:
     panel = program.window.vitals
     program.vitals._sample()
     stats = log.read[-1][1]
-    memory, stalls = panel._memory.values(), panel._loop.values()
+    stalls = panel._loop.values()
     prefix, mtp = stats["memory_aware_cache"], stats["mtp"]
+
+    def in_bytes(name: str) -> int:
+        return round(stats[name] * 1e9)
+
     return [
         ("Speed", *speed_told(panel._speed.text(), log.speed())),
         ("Answering", panel._batch.values()["Answering"], str(stats["num_running"])),
-        ("In use", memory["In use"], gigabytes(round(stats["metal_active_memory_gb"] * 1e9))),
-        ("Peak", memory["Peak"], gigabytes(round(stats["metal_peak_memory_gb"] * 1e9))),
-        ("Limit", memory["Limit"], gigabytes(round(stats["memory_budget_gb"] * 1e9))),
+        ("In use", panel._used.text(), of_gigabytes(in_bytes("metal_active_memory_gb"), in_bytes("memory_budget_gb"))),
+        (
+            "Peak",
+            panel._more.text(),
+            f"Peak {gigabytes(in_bytes('metal_peak_memory_gb'))} · "
+            f"{gigabytes(in_bytes('metal_cache_memory_gb'))} reusable",
+        ),
         ("Worst in 100", stalls["Worst in 100"], milliseconds(stats["loop_stall_ms"]["p99"])),
         (
             "Earlier turns",

@@ -36,7 +36,7 @@ def test_cache_size_and_mtp_change_while_two_tabs_stream_and_both_go_on(found):
 
 
 def test_every_number_in_the_panel_is_the_engine_s(found):
-    assert len(found["figures"]) == 11
+    assert len(found["figures"]) == 10
     assert [name for name, told, measured in found["figures"] if told != measured] == []
 
 

@@ -44,9 +44,11 @@ def test_figures_are_the_sampled_ones_with_their_units(stage) -> None:
     panel = made.window.vitals
     assert panel._speed.text() == "118"
     assert panel._batch.values() == {"Answering": "2", "Waiting": "1"}
-    assert panel._memory.values() == {"In use": "6.90 GB", "Reusable": "130 MB", "Peak": "9.10 GB", "Limit": "16.0 GB"}
+    assert (panel._used.text(), panel._more.text()) == ("6.9 of 16 GB", "Peak 9.10 GB · 130 MB reusable")
+    assert panel._gauge._parts == (6.9 / 16, 0.13 / 16, 9.1 / 16)
+    assert panel._spark._values == (1.0, 50.0, 118.4)
     assert panel._loop.values()["Longest"] == "1.18 s"
-    assert panel._device.values() == {"Runs on": "Metal"}
+    assert panel._device.text() == "on Metal"
     made.window.grab()
 
 
@@ -69,12 +71,38 @@ def test_caches_tell_how_full_they_are_and_what_they_brought(stage) -> None:
 def test_a_cache_that_bytes_do_not_limit_has_no_gauge_and_a_problem_is_told(stage) -> None:
     problem = "The disk is full: nothing more is kept on it."
     _, panel = shown(
-        stage, replace(FULL, prefix=CacheFigures(0, 0, 0, None, 0), ssd=CacheFigures(1, 2, 3, problem=problem))
+        stage, replace(FULL, prefix=CacheFigures(2_000_000, 0, 1, None, 0), ssd=CacheFigures(1, 2, 3, problem=problem))
     )
     prefix, _, ssd = panel._caches.values()
-    assert (prefix._size.text(), prefix.facts, prefix.gauge.isVisible()) == ("0 MB", "0 chats", False)
-    assert not prefix.button.isEnabled()
+    assert (prefix._size.text(), prefix.facts, prefix.gauge.isVisible()) == ("2 MB", "1 chat", False)
     assert (ssd._problem.isVisible(), ssd._problem.text()) == (True, problem)
+
+
+def test_a_cache_with_nothing_in_it_is_one_quiet_line(stage) -> None:
+    made, panel = shown(stage, replace(FULL, vision=CacheFigures(0, 500_000_000, 0)))
+    vision = panel._caches["vision"]
+    assert (vision._size.text(), vision._size.objectName()) == ("Empty", "muted")
+    assert not any(part.isVisible() for part in (vision.gauge, vision._facts, vision.button))
+    made.vitals.latest = FULL
+    made.vitals.sampled.emit()
+    assert (vision._size.text(), vision._size.objectName()) == ("312 of 500 MB", "")
+    assert all(part.isVisible() for part in (vision.gauge, vision._facts, vision.button))
+
+
+def test_everything_fits_a_small_window_while_three_chats_answer(stage, qtbot) -> None:
+    made = stage("Kitchen")
+    made.window.resize(1200, 760)
+    disk = CacheFigures(4_000_000_000, 10_000_000_000, 230, None, 41_000)
+    mtp = MtpFigures(0.823, 1.81, "Resting while several answers are written")
+    third = StreamFigures("c", "Bird at the feeder, which one is it?", 3.14, (3.0,))
+    reason = "Waiting for memory: it needs 3.2 GB, 1.1 GB is free."
+    made.vitals.latest = replace(FULL, streams=(*FULL.streams, third), ssd=disk, mtp=mtp, wait_reason=reason)
+    made.vitals.sampled.emit()
+    panel = made.window.vitals
+    qtbot.waitUntil(lambda: panel._inside.height() >= panel._inside.minimumSizeHint().height())
+    assert all(line.isVisible() for line in panel._streams.lines)
+    assert panel._inside.sizeHint().height() <= panel.viewport().height()
+    assert not panel.verticalScrollBar().isVisible()
 
 
 def test_each_cache_is_cleared_alone(stage, qtbot) -> None:
@@ -90,6 +118,7 @@ def test_answers_are_told_apart_by_their_chat(stage) -> None:
         "Kitchen: 41.3 tokens per second",
         "Street: 77.1 tokens per second",
     ]
+    assert [line._spark._values for line in panel._streams.lines] == [(40.0, 41.0), (70.0,)]
     made.vitals.latest = replace(FULL, streams=FULL.streams[:1])
     made.vitals.sampled.emit()
     assert [line.isVisible() for line in panel._streams.lines] == [True, False]
@@ -123,7 +152,8 @@ def test_nothing_measured_shows_no_number(stage) -> None:
     made.vitals.latest = None  # the model was unloaded
     made.vitals.sampled.emit()
     assert panel._speed.text() == "–"
-    assert set(panel._memory.values().values()) == {"–"}
+    assert (panel._used.text(), panel._more.text(), panel._device.text()) == ("–", "", "")
+    assert set(panel._loop.values().values()) == {"–"}
     assert not panel._kept.isVisible()
 
 
