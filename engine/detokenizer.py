@@ -22,8 +22,9 @@ class Detokenizer:
     """Turns one reply's tokens into text as they come.
 
     The pieces returned by `add` and `finish` concatenate to the decoded text of all tokens, without special tokens
-    other than those in `shown`, cut before the stop string that is complete first. Held back are bytes of an unfinished character and whatever may
-    be the start of a stop string. Each token costs the decoding of a short window, however long the reply is.
+    other than those in `shown`, cut before the stop string that is complete first. Held back are bytes of an unfinished
+    character and whatever may be the start of a stop string. Each token costs the decoding of a short window, however
+    long the reply is.
 
     In one corner the text is better than the tokenizer's own: where byte tokens (`<0xC3>`) of whole characters are
     followed by an invalid byte, the characters stay and only the invalid byte shows as U+FFFD.

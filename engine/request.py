@@ -171,7 +171,7 @@ class MLLMRequest:
     wait_reason: str = ""
     begins_thinking: bool = False
     """The prompt ends inside a thinking block, so that the answer's text begins with thoughts and closes them."""
-    think_tags: ThinkTags = ThinkTags()
+    think_tags: ThinkTags = field(default_factory=ThinkTags)
     """What the model writes around its thoughts; they stand in the answer's text also where they are special tokens."""
     template_options: Mapping[str, Any] = field(default_factory=dict)
 

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from app.state.reasoning import Parts, Splitter
 from engine.think_tags import ThinkTags
 
-
 CHANNEL = ThinkTags("<|channel>", "<channel|>", "thought", "")
 
 
