@@ -17,7 +17,7 @@ from PySide6.QtCore import QObject, QTimer, Signal
 from app.state.attachment import Attachment, Excerpt
 from app.state.folder import Listing, list_folder
 from app.state.journal import Journal
-from app.state.reading import Reading, Refused, read_data, read_data_url, read_file
+from app.state.reading import Reading, Refused, read_data, read_data_url, read_file, read_still
 from app.state.tasks import Tasks
 from app.storage.media import MediaStore
 from engine.errors import MediaCancelled
@@ -164,6 +164,14 @@ class Chips(QObject):
             self._put(replace(chip, state="reading", error=None, partial=False))
             self._start(chip.id, damaged=True)
 
+    def take_still(self, chip_id: str) -> None:
+        """Send a clip's first frame as a picture in its place."""
+        chip = self._chips.get(chip_id)
+        if chip is not None and chip.state == "ready" and chip.attachment is not None:
+            self._work[chip.id] = _Work(partial(read_still, chip.attachment))
+            self._put(replace(chip, state="reading"))
+            self._start(chip.id)
+
     def price(self, tokens: Mapping[str, int]) -> None:
         """Note what attachments cost, by their ids; views are told by whoever asked."""
         for chip in self._chips.values():
@@ -238,7 +246,7 @@ class Chips(QObject):
         if chip is None:
             return
         if error.meant:
-            self._put(replace(chip, state="failed", error=str(error), partial=error.partial))
+            self._put(replace(chip, state="failed", attachment=None, error=str(error), partial=error.partial))
         else:
             self.remove([chip_id])
             self.notice.emit(str(error))

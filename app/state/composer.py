@@ -162,6 +162,11 @@ class Composer(QObject):
         """Send what can be read of a damaged picture."""
         self._chips.take_damaged(chip_id)
 
+    def take_stills(self, *chip_ids: str) -> None:
+        """Send the first frames of clips as pictures."""
+        for chip_id in chip_ids:
+            self._chips.take_still(chip_id)
+
     def send(self) -> None:
         """Hand text and attachments over as one turn and start an empty draft."""
         if not self.can_send:

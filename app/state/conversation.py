@@ -18,6 +18,7 @@ from app.state.composer import Composer
 from app.state.forecast import Before
 from app.state.identity import Identity, fresh
 from app.state.keeper import Keeper
+from app.state.obstacle import left_out
 from app.state.pulse import Info, activity
 from app.state.queue import Queue
 from app.state.room import Room
@@ -291,6 +292,9 @@ class Conversation(Identity):
     async def _stream(self, scheduler: Scheduler, turn: Turn) -> None:
         before, options = self._request(turn, scheduler.takes)
         begun = turn.begun
+        asked = self.turns[self.turns.index(turn) - 1].attachments
+        if lacking := left_out(asked, self._room.model):  # the model may be another one than when it was asked
+            self.composer.notice.emit(lacking)
         self._live = live = Answer(scheduler, turn, partial(self._grown, turn))
         self._room.pulse.follow(live.request_id, self._told)
         try:

@@ -27,6 +27,7 @@ class Obstacle:
         remove: ids of the attachments whose removal helps.
         remedy: what the button says that removes them.
         damaged: id of the attachment that can be sent although it is damaged.
+        stills: ids of clips whose first frames the model could see as pictures.
         blocks: the draft cannot be sent as it is.
     """
 
@@ -34,6 +35,7 @@ class Obstacle:
     remove: tuple[str, ...] = ()
     remedy: str = ""
     damaged: str = ""
+    stills: tuple[str, ...] = ()
     blocks: bool = True
 
 
@@ -42,6 +44,18 @@ def unfit(attachment: Attachment | None, model: Model) -> str | None:
     if attachment is None or model.status != "ready" or attachment.needs is None or attachment.needs in model.takes:
         return None
     return f"{model.name} {_CANNOT[attachment.kind]}"
+
+
+def left_out(asked: Sequence[Attachment], model: Model) -> str | None:
+    """What to say when a question is answered without some of its attachments."""
+    found = {item.name: reason for item in asked if (reason := unfit(item, model)) is not None}
+    return f"{_together(found.values(), model)}, so it answers without {', '.join(found)}." if found else None
+
+
+def _together(reasons: Iterable[str], model: Model) -> str:
+    """Reasons that all begin with the model's name as one."""
+    first, *others = sorted(set(reasons))
+    return " and ".join([first, *(reason.removeprefix(f"{model.name} ") for reason in others)])
 
 
 def obstacle(
@@ -78,12 +92,20 @@ def _failed(chips: Sequence[Chip]) -> Obstacle | None:
 
 
 def _unfit(chips: Sequence[Chip], model: Model) -> Obstacle | None:
-    found = {chip.id: reason for chip in chips if (reason := unfit(chip.attachment, model)) is not None}
+    ready = [(chip.id, chip.attachment) for chip in chips if chip.attachment is not None and chip.state == "ready"]
+    found = {chip_id: reason for chip_id, item in ready if (reason := unfit(item, model)) is not None}
     if not found:
         return None
-    reasons = sorted(set(found.values()))
-    sentence = " and ".join([reasons[0], *(reason.removeprefix(f"{model.name} ") for reason in reasons[1:])])
-    return Obstacle(f"{sentence}. Choose another model, or send without.", tuple(found), "Remove what it cannot read")
+    clips = tuple(chip_id for chip_id, item in ready if chip_id in found and item.kind == "video")
+    stills = clips if "image" in model.takes else ()
+    way_out = "Choose another model, or send without"
+    if stills:
+        way_out += (
+            ", or with the first frame as a picture" if len(stills) == 1 else ", or with first frames as pictures"
+        )
+    return Obstacle(
+        f"{_together(found.values(), model)}. {way_out}.", tuple(found), "Remove what it cannot read", stills=stills
+    )
 
 
 def _long(text: str) -> Obstacle | None:

@@ -122,16 +122,29 @@ def read_data_url(url: str, name: str, how: Reading) -> Attachment:
     return _read(_Item(name, located.head(MAX_BYTES["image"] + 1)), how)
 
 
+def read_still(clip: Attachment, how: Reading) -> Attachment:
+    """The first frame of what is chosen of a clip, as a picture of its own. Errors are those of `read_file`."""
+    return _read_as(_still, _Item(clip.name, clip.path), how, start=clip.excerpt.start)
+
+
 def _read(item: _Item, how: Reading) -> Attachment:
+    return _read_as(_any, item, how)
+
+
+def _read_as(read: Callable[..., Attachment], item: _Item, how: Reading, **options: Any) -> Attachment:
     from engine.errors import MediaError
 
     how.check()
     try:
-        kind = _kind(item)
-        _check_size(item, kind)
-        return _READERS[kind](item, how)
+        return read(item, how, **options)
     except MediaError as error:
         raise Refused(str(error), meant=True, partial=error.partial) from error
+
+
+def _any(item: _Item, how: Reading) -> Attachment:
+    kind = _kind(item)
+    _check_size(item, kind)
+    return _READERS[kind](item, how)
 
 
 def _kind(item: _Item) -> Kind:
@@ -197,6 +210,27 @@ def _clip(item: _Item, how: Reading) -> Attachment:
     path, digest = _copied(item, how)
     width, height = info.size
     return _described(item, "video", path, digest, how, small, width=width, height=height, seconds=info.duration)
+
+
+def _still(item: _Item, how: Reading, start: float | None) -> Attachment:
+    from engine.media.fingerprint import fingerprint
+    from engine.media.image import DEFAULT_MAX_PIXELS
+    from engine.media.video import read_video
+
+    clip = read_video(
+        item.source,
+        name=item.name,
+        max_frames=1,
+        start=start,
+        max_pixels=DEFAULT_MAX_PIXELS,
+        should_stop=how.should_stop,
+    )
+    pixels = clip.frames[0]
+    data, digest = thumbnail.png(pixels), fingerprint(pixels)
+    path = _kept(item, lambda: how.media.add(digest, ".png", data))
+    height, width, _ = pixels.shape
+    small = thumbnail.of_pixels(pixels)
+    return _described(item, "image", path, digest, how, small, width=width, height=height, note="one frame of a clip")
 
 
 def _sound(item: _Item, how: Reading) -> Attachment:

@@ -140,7 +140,7 @@ class ComposerView(QWidget):
         self._draft.notice.connect(self.notice.say)
         self.chips.rearranged.connect(self._order_focus)
         self.obstacle.removed.connect(self._remove_obstacle)
-        self.obstacle.accepted.connect(self._accept_damaged)
+        self.obstacle.accepted.connect(self._accept_obstacle)
         self._chat.activity_changed.connect(self._show_button)
         self._model.changed.connect(self._show_button)
 
@@ -195,10 +195,12 @@ class ComposerView(QWidget):
             self._draft.remove(*found.remove)
         self.field.setFocus()
 
-    def _accept_damaged(self) -> None:
+    def _accept_obstacle(self) -> None:
         found = self._draft.obstacle
         if found is not None and found.damaged:
             self._draft.take_damaged(found.damaged)
+        elif found is not None:
+            self._draft.take_stills(*found.stills)
         self.field.setFocus()
 
     def _submit(self) -> None:

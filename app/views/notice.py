@@ -51,7 +51,7 @@ class ObstacleBar(_Amber):
     """Why the draft cannot be sent as it is, for as long as that is so, and ways out.
 
     Signals:
-        accepted: send the damaged attachment all the same.
+        accepted: send what can be sent of the attachments that are in the way.
         removed: take the attachments out that are in the way.
     """
 
@@ -79,11 +79,20 @@ class ObstacleBar(_Amber):
         if obstacle is not None:
             self._label.setText(obstacle.sentence)
             self.setAccessibleName(obstacle.sentence)
-            self.accept_button.setVisible(bool(obstacle.damaged))
+            self.accept_button.setText(_accepts(obstacle) or "Send it anyway")
+            self.accept_button.setVisible(bool(_accepts(obstacle)))
             self.remove_button.setText(obstacle.remedy)
             self.remove_button.setAccessibleName(obstacle.remedy or "Remove")
             self.remove_button.setVisible(bool(obstacle.remedy))
         self.setVisible(obstacle is not None)
+
+
+def _accepts(obstacle: Obstacle) -> str:
+    """What the button says that sends what can be sent; empty: there is nothing."""
+    if obstacle.damaged:
+        return "Send it anyway"
+    stills = len(obstacle.stills)
+    return "" if not stills else "Send first frame" if stills == 1 else "Send first frames"
 
 
 def _sentence(parent: QWidget) -> QLabel:

@@ -276,6 +276,62 @@ def test_what_the_model_does_not_take_is_in_the_way_until_it_goes_or_the_model_d
     assert composer.obstacle is None  # what the next model takes is not known yet
 
 
+@pytest.mark.parametrize("make", [files.animation, files.clip])
+def test_a_clip_can_go_as_a_picture_to_a_model_that_sees_no_more(run, desk, composer, drafts, tmp_path, make):
+    async def go():
+        composer.set_text("What is it?")
+        composer.add_files([make(tmp_path / ("wave.gif" if make is files.animation else "wave.mp4"))])
+        await desk.tasks.join()
+        obstacle, [chip] = composer.obstacle, composer.chips
+        assert obstacle.stills == (chip.id,)
+        assert obstacle.sentence == (
+            "Pocket cannot watch clips. Choose another model, or send without, or with the first frame as a picture."
+        )
+        assert not composer.can_send
+        composer.take_stills(*obstacle.stills)
+        composer.take_stills(*obstacle.stills)  # a second click changes nothing
+        assert (composer.chips[0].state, composer.obstacle, composer.can_send) == ("reading", None, False)
+        assert len(drafts[-1].attachments) == 1  # were the program to end here, the clip would still be there
+        await desk.tasks.join()
+        composer.send()
+
+    run(go())
+    [(_, [sent])] = composer.sent
+    assert (sent.kind, sent.name[:5], sent.note) == ("image", "wave.", "one frame of a clip")
+    with Image.open(sent.path) as seen:
+        assert (seen.format, seen.size) == ("PNG", (sent.width, sent.height))
+        red, green, blue = seen.convert("RGB").getpixel((3, 3))
+    assert (red, green, blue) == (255, 0, 0) if make is files.animation else max(red, green, blue) < 30
+
+
+def test_the_still_is_the_first_frame_of_the_chosen_part(run, desk, composer, tmp_path):
+    async def go():
+        composer.add_files([files.animation(tmp_path / "wave.gif")])
+        await desk.tasks.join()
+        composer.choose(composer.chips[0].id, Excerpt(start=1.5))
+        composer.take_stills(composer.chips[0].id)
+        await desk.tasks.join()
+
+    run(go())
+    with Image.open(composer.chips[0].attachment.path) as seen:
+        assert seen.getpixel((3, 3)) == (0, 255, 0)
+
+
+def test_a_clip_that_went_missing_gives_no_still_but_a_sentence(run, desk, composer, tmp_path):
+    async def go():
+        composer.add_files([files.animation(tmp_path / "wave.gif")])
+        await desk.tasks.join()
+        composer.chips[0].attachment.path.unlink()
+        composer.take_stills(composer.chips[0].id)
+        await desk.tasks.join()
+
+    run(go())
+    [chip] = composer.chips
+    assert (chip.state, chip.attachment) == ("failed", None)
+    assert "wave.gif" in composer.obstacle.sentence
+    assert composer.obstacle.remove == (chip.id,)
+
+
 def test_pictures_of_an_old_chat_are_named_but_in_nobodys_way(qapp, desk, model):
     before = Before((Turn(text="old", attachments=(item("image"), item("pdf"))),))
     composer = Composer(desk, model, lambda draft: None, lambda: before)

@@ -477,3 +477,24 @@ def test_a_change_of_models_ends_answers_visibly_and_questions_wait_for_the_new_
 def test_what_was_cut_by_the_change_is_told_to_the_next_model(model):
     [request] = model._load.scheduler.sent
     assert [message["content"][0]["text"] for message in request.messages] == ["one", "half an answer", "and this?"]
+
+
+def test_a_question_asked_again_tells_what_the_model_of_now_does_not_see(run, until, scheduler, model, chat, tmp_path):
+    notices = []
+    chat.composer.notice.connect(notices.append)
+    scheduler.scripts += [Script(), Script()]
+
+    async def go():
+        Image.new("RGB", (8, 8)).save(tmp_path / "oven.png")
+        chat.composer.add_files([tmp_path / "oven.png"])
+        await until(lambda: chat.composer.can_send)
+        ask(chat, "What is it?")
+        await until(idle(chat))
+        assert notices == []
+        model.takes = scheduler.takes = frozenset()
+        chat.retry(chat.turns[1].id)
+        await until(idle(chat))
+
+    run(go())
+    assert notices == ["Pocket cannot see pictures, so it answers without oven.png."]
+    assert scheduler.sent[1].messages[0]["content"][0]["text"].startswith("[picture: oven.png]")

@@ -176,6 +176,11 @@ def test_what_the_model_cannot_take_is_marked_at_once_and_removed_by_one_button(
     assert composer.obstacle.accessibleName().startswith("Pocket cannot watch clips.")
     assert not composer._send.isEnabled()
     assert composer.obstacle.remove_button.text() == "Remove what it cannot read"
+    assert composer.obstacle.accept_button.text() == "Send first frame"
+    qtbot.mouseClick(composer.obstacle.accept_button, Qt.MouseButton.LeftButton)
+    assert [chip.state for chip in draft.chips] == ["ready", "reading"]
+    assert not composer.obstacle.isVisible()
+    draft.finish(draft.chips[1].id, attachment("b.mp4", kind="video", seconds=4.0))
     qtbot.mouseClick(composer.obstacle.remove_button, Qt.MouseButton.LeftButton)
     assert [chip.name for chip in draft.chips] == ["a.png"]
     assert composer._send.isEnabled()
