@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import threading
+from array import array
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from hashlib import blake2b
@@ -16,7 +17,9 @@ from typing import Any
 from engine.chat_shape import ChatShape, learn_shape
 from engine.messages import tokenizer_of
 
-_KEPT = 4096
+_KEPT_BYTES = 8_000_000
+_ENTRY_BYTES = 256
+"""What one reply takes besides its ids."""
 
 
 class History:
@@ -31,7 +34,8 @@ class History:
         self._processor, self._pads = processor, frozenset(pads)
         self._lock = threading.Lock()
         self._shapes: dict[str, ChatShape] = {}
-        self._replies: OrderedDict[tuple[bytes, str], tuple[int, ...]] = OrderedDict()
+        self._replies: OrderedDict[bytes, array[int]] = OrderedDict()
+        self._nbytes = 0
 
     def spelling(self, options: Mapping[str, Any]) -> Spelling:
         """A tokeniser for one prompt, rendered with these template options."""
@@ -47,16 +51,23 @@ class History:
         """
         if not text.strip() or self._pads.intersection(ids):
             return
+        key, packed = _reply_key(prompt, text), array("I", ids)
         with self._lock:
-            self._replies.pop((prompt, text.strip()), None)
-            self._replies[prompt, text.strip()] = tuple(ids)
-            while len(self._replies) > _KEPT:
-                self._replies.popitem(last=False)
+            self._nbytes += _size(packed) - _size(self._replies.pop(key, None))
+            self._replies[key] = packed
+            while self._nbytes > _KEPT_BYTES:
+                self._nbytes -= _size(self._replies.popitem(last=False)[1])
 
-    def reply(self, prompt: bytes, text: str) -> tuple[int, ...] | None:
+    def reply(self, prompt: bytes, text: str) -> array[int] | None:
         """The ids of a reply that was recorded."""
         with self._lock:
-            return self._replies.get((prompt, text.strip()))
+            return self._replies.get(_reply_key(prompt, text))
+
+    def snapshot(self) -> dict[str, Any]:
+        """How many replies are remembered, and what they take, in MB of 1e6 bytes."""
+        with self._lock:
+            count, nbytes = len(self._replies), self._nbytes
+        return {"entry_count": count, "current_memory_mb": nbytes / 1e6, "max_memory_mb": _KEPT_BYTES / 1e6}
 
     def openers(self) -> list[str]:
         """What has come before replies so far: thinking on and off differ."""
@@ -118,3 +129,12 @@ class Spelling:
 
     def _plain(self, text: str) -> list[int]:
         return list(self._tokenizer.encode(text, add_special_tokens=False)) if text else []
+
+
+def _reply_key(prompt: bytes, text: str) -> bytes:
+    """Stands for a reply to a prompt: the words themselves would take several times what their ids take."""
+    return blake2b(prompt + text.strip().encode(errors="surrogatepass"), digest_size=16).digest()
+
+
+def _size(ids: array[int] | None) -> int:
+    return 0 if ids is None else _ENTRY_BYTES + ids.itemsize * len(ids)

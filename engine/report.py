@@ -27,6 +27,7 @@ def stats(scheduler: MLLMScheduler) -> dict[str, Any]:
         "batch_generator": scheduler.batch_stats.snapshot(memory["peak"]),
         "vision_embedding_cache": scheduler.caches.vision.snapshot(),
         "memory_aware_cache": scheduler.caches.prefix.snapshot(),
+        "reply_history": scheduler.intake.history.snapshot(),
         "ssd_cache": scheduler.caches.ssd.snapshot() if scheduler.caches.ssd else {},
         "mtp": scheduler.batch.speculation.snapshot(),
         "metal_active_memory_gb": memory["active"] / 1e9,

@@ -80,7 +80,8 @@ class SsdFolder:
 
     def has_run(self, run_id: str) -> bool:
         """Whether the run is there that something is to continue."""
-        return any(True for _ in self._own.glob(f"*.{run_id}.kv{SUFFIX}"))
+        # Not by a pattern: Python would keep each of them, compiled.
+        return any(path.name.endswith(f".{run_id}.kv{SUFFIX}") for path in self._own.iterdir())
 
     def path(self, name: FileName) -> Path:
         """Where one of this model's files is."""

@@ -1,9 +1,12 @@
-"""Three hundred different requests with the caches on: beyond the caches' budgets nothing grows."""
+"""Three hundred different requests with all caches on: beyond the caches' budgets nothing grows."""
 
 from __future__ import annotations
 
 import gc
 import tracemalloc
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import mlx.core as mx
 import numpy as np
@@ -11,11 +14,24 @@ import psutil
 import pytest
 
 from engine import MLLMScheduler
-from tests.engine import tiny
+from tests.engine import cold_tier, tiny
 from tests.engine.conftest import Make
 
 _REQUESTS = 300
 _WARM = 100
+_MOST = 1_000
+"""Bytes a request."""
+
+
+@pytest.fixture
+def scheduler(make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[MLLMScheduler]:
+    """Every cache is on, and so small that it is full before the counting begins."""
+    loaded = tiny.hybrid()
+    cold_tier.identify(loaded[0], tmp_path / "model", monkeypatch)
+    memory = {"prefix_cache_memory_mb": 2, "prefix_cache_entries": 16, "vision_cache_mb": 1, "vision_cache_size": 12}
+    made = make(loaded, **memory, ssd_cache_dir=tmp_path / "ssd", ssd_cache_max_gb=0.002)
+    yield made
+    made.caches.close()
 
 
 def ask(scheduler: MLLMScheduler, number: int) -> None:
@@ -24,8 +40,13 @@ def ask(scheduler: MLLMScheduler, number: int) -> None:
     request_id = scheduler.add_request(prompt, pictures, max_tokens=4, temperature=0.0)
     while scheduler.has_requests():
         scheduler.step()
-    scheduler.step()
+    cold_tier.write(scheduler)
     scheduler.remove_finished_request(request_id)  # the last 256 stay readable otherwise
+
+
+def kept(stats: dict[str, Any]) -> float:
+    """Bytes of device memory within the budgets."""
+    return sum(stats[name]["current_memory_mb"] for name in ("memory_aware_cache", "vision_embedding_cache")) * 1e6
 
 
 def slope(values: list[float]) -> float:
@@ -34,29 +55,35 @@ def slope(values: list[float]) -> float:
 
 
 @pytest.mark.timeout(300)
-def test_nothing_grows_beyond_the_budgets(make: Make, capsys: pytest.CaptureFixture[str]) -> None:
-    scheduler = make(tiny.hybrid(), prefix_cache_memory_mb=2, vision_cache_mb=1, prefix_cache_entries=16)
+def test_nothing_grows_beyond_the_budgets(scheduler: MLLMScheduler, capsys: pytest.CaptureFixture[str]) -> None:
     device, python, resident = [], [], []
     process = psutil.Process()
     tracemalloc.start()
     try:
         for number in range(_REQUESTS):
             ask(scheduler, number)
-            if number < _WARM:
-                continue
-            gc.collect(0)
-            stats = scheduler.get_stats()
-            kept = (
-                stats["memory_aware_cache"]["current_memory_mb"] + stats["vision_embedding_cache"]["current_memory_mb"]
-            )
-            device.append(mx.get_active_memory() - kept * 1e6)
-            python.append(float(tracemalloc.get_traced_memory()[0]))
-            resident.append(float(process.memory_info().rss))
+            if number == _WARM:
+                warm = scheduler.get_stats()
+            if number >= _WARM:
+                gc.collect(0)
+                device.append(mx.get_active_memory() - kept(scheduler.get_stats()))
+                python.append(float(tracemalloc.get_traced_memory()[0]))
+                resident.append(float(process.memory_info().rss))
     finally:
         tracemalloc.stop()
     with capsys.disabled():
         figures = f"device {slope(device):.0f}, Python {slope(python):.0f}, resident {slope(resident):.0f}"
         print(f"\n  bytes a request: {figures}")
-    assert slope(device) <= 1_000
-    # The ids of replies are remembered for follow-ups, a few hundred bytes each, up to a bound of their own.
-    assert slope(python) <= 1_500
+    assert_was_full(warm, scheduler.get_stats())
+    assert slope(device) <= _MOST
+    assert slope(python) <= _MOST
+
+
+def assert_was_full(warm: dict[str, Any], end: dict[str, Any]) -> None:
+    """Each cache has let older entries go for newer ones all the while."""
+    assert end["vision_embedding_cache"]["entry_count"] == warm["vision_embedding_cache"]["entry_count"] == 12
+    assert end["memory_aware_cache"]["evictions"] > warm["memory_aware_cache"]["evictions"] > 0
+    disk = end["ssd_cache"]
+    assert disk["written"] - warm["ssd_cache"]["written"] > 10 * disk["entry_count"] > 0
+    assert disk["current_memory_mb"] <= disk["max_memory_mb"] == 2.0
+    assert (disk["dropped"], disk["write_errors"]) == (0, 0)

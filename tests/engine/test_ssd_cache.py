@@ -26,7 +26,7 @@ from engine.prefix_key import prefix_key
 from engine.ssd_cache import Piece, SsdCache
 from engine.ssd_folder import FileName, SsdFolder
 from engine.tensor_file import DamagedFile
-from tests.engine import tiny
+from tests.engine import cold_tier, tiny
 
 ROOT = Path(__file__).parents[2]
 Message = dict[str, Any]
@@ -50,14 +50,6 @@ def ask(scheduler: MLLMScheduler, messages: list[Message], tokens: int = 6) -> M
     return request
 
 
-def idle(scheduler: MLLMScheduler) -> None:
-    """Let everything go to the disk that can."""
-    assert scheduler.caches.ssd is not None
-    scheduler.caches.wait()
-    while scheduler.step().has_work or scheduler.caches.unsaved:
-        scheduler.caches.flush()
-
-
 def stats(scheduler: MLLMScheduler) -> dict[str, Any]:
     assert scheduler.caches.ssd is not None
     scheduler.caches.ssd.flush()
@@ -76,13 +68,8 @@ def used(folder: Path) -> int:
 @pytest.fixture
 def model_folder(tmp_path: Path, tiny_model: Any, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Files that tell the tiny model from others."""
-    folder = tmp_path / "model"
-    folder.mkdir()
-    (folder / "config.json").write_text("{}")
-    with (folder / "model.safetensors").open("wb") as file:
-        tensor_file.write(file, {"weight": of_numpy(np.zeros(3, np.float32))}, {})
-    monkeypatch.setattr(tiny_model[0], "model_path", str(folder), raising=False)
-    return folder
+    cold_tier.identify(tiny_model[0], tmp_path / "model", monkeypatch)
+    return tmp_path / "model"
 
 
 @pytest.fixture
@@ -116,7 +103,7 @@ def test_after_a_restart_a_conversation_goes_on_from_disk(
     first = restart()
     before = ask(first, chat)
     assert (before.cached_tokens, before.cache_hit_type) == (0, None)
-    idle(first)
+    cold_tier.write(first)
     assert stats(first)["written"] == stats(first)["entry_count"] == len(on_disk(tmp_path / "ssd")) > 0
     second = restart()
     after = ask(second, chat)
@@ -133,7 +120,7 @@ def test_after_a_restart_a_conversation_goes_on_from_disk(
 def test_edits_forks_and_other_pictures_after_a_restart(restart: Any, make: Any, tiny_model: Any) -> None:
     first = restart()
     ask(first, [SYSTEM, user(QUESTION, (96, 128, 1))])
-    idle(first)
+    cold_tier.write(first)
     second = restart()
     for question in (
         user("how many corners has it got?", (96, 128, 1)),
@@ -170,7 +157,7 @@ def test_reading_from_disk_holds_up_only_who_needs_it(restart: Any, monkeypatch:
     chat = [SYSTEM, user(QUESTION)]
     first = restart()
     ask(first, chat)
-    idle(first)
+    cold_tier.write(first)
     second = restart()
     gate = threading.Event()
     read = tensor_file.read
@@ -198,7 +185,7 @@ def test_reading_from_disk_holds_up_only_who_needs_it(restart: Any, monkeypatch:
 def test_a_request_aborted_while_it_is_read_for_leaves_nothing(restart: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     first = restart()
     ask(first, [SYSTEM, user(QUESTION)])
-    idle(first)
+    cold_tier.write(first)
     second = restart()
     request_id = second.add_request(messages=[SYSTEM, user(QUESTION)], max_tokens=4)
     second.intake.wait()
@@ -246,7 +233,7 @@ def test_what_is_damaged_is_computed_again(
     chat = [SYSTEM, user(QUESTION, (96, 128, 1))]
     first = restart()
     ask(first, chat)
-    idle(first)
+    cold_tier.write(first)
     second = restart()
     assert second.caches.ssd is None  # before the first request nothing is read
     hurt = on_disk(tmp_path / "ssd")
@@ -260,7 +247,7 @@ def test_what_is_damaged_is_computed_again(
         aside = list((tmp_path / "ssd").rglob("quarantine/*"))
         assert 0 < len(aside) <= 4
         assert figures["quarantined"] > 0
-    idle(second)
+    cold_tier.write(second)
     third = restart()
     assert ask(third, chat).cache_hit_type == "ssd"
 
@@ -271,7 +258,7 @@ def test_damage_found_while_reading_leaves_what_is_before_it(
     chat = [SYSTEM, user(QUESTION, (96, 128, 1))]
     first = restart()
     reply = ask(first, chat)
-    idle(first)
+    cold_tier.write(first)
     second = restart()
     ask(second, [user("hello")], 2)
     second.caches.wait()
@@ -294,7 +281,7 @@ def test_other_weights_or_settings_never_meet(restart: Any, model_folder: Path) 
     chat = [SYSTEM, user(QUESTION)]
     first = restart()
     ask(first, chat)
-    idle(first)
+    cold_tier.write(first)
     packed = {"kv_cache_quantization": True, "kv_cache_quantization_group_size": 32}
     assert ask(restart(**packed), chat).cached_tokens == 0
     with (model_folder / "model.safetensors").open("wb") as file:
@@ -303,7 +290,7 @@ def test_other_weights_or_settings_never_meet(restart: Any, model_folder: Path) 
     (model_folder / "preprocessor_config.json").write_text('{"min_pixels": 1}')
     changed = restart()
     assert ask(changed, chat).cached_tokens == 0
-    idle(changed)
+    cold_tier.write(changed)
     assert ask(restart(), chat).cached_tokens > 0
 
 
@@ -318,7 +305,7 @@ def test_quantised_prefixes_are_stored_as_they_are(restart: Any, tmp_path: Path,
     first = restart(**packed)
     ask(first, chat)
     in_memory = ask(first, chat)
-    idle(first)
+    cold_tier.write(first)
     from_disk = ask(restart(**packed), chat)
     assert (from_disk.cache_hit_type, from_disk.cached_tokens) == ("ssd", in_memory.cached_tokens)
     assert from_disk.output_tokens == in_memory.output_tokens
@@ -331,7 +318,7 @@ def test_what_memory_lets_go_is_on_disk(restart: Any, make: Any, tiny_model: Any
     scheduler = restart(prefix_cache_memory_mb=1)
     chats = [[user(f"{number} " * 100)] for number in range(8)]
     expected = [ask(scheduler, chat, 2).output_tokens for chat in chats]
-    idle(scheduler)
+    cold_tier.write(scheduler)
     found = [ask(scheduler, chat, 2) for chat in chats]
     assert [request.output_tokens for request in found] == expected
     assert all(request.cached_tokens == request.num_prompt_tokens - 1 for request in found)
@@ -349,7 +336,7 @@ def test_a_model_without_a_folder_runs_without_the_disk(make: Any, tmp_path: Pat
 def test_clearing_the_disk_is_asked_for_by_name(restart: Any, tmp_path: Path) -> None:
     scheduler = restart()
     ask(scheduler, [SYSTEM, user(QUESTION)])
-    idle(scheduler)
+    cold_tier.write(scheduler)
     scheduler.clear_runtime_caches()
     scheduler.caches.flush()
     assert on_disk(tmp_path / "ssd")
@@ -364,7 +351,7 @@ def test_a_smaller_limit_holds_at_once(restart: Any, tmp_path: Path) -> None:
     scheduler = restart()
     for number in range(3):
         ask(scheduler, [SYSTEM, user(f"{number} {QUESTION}")])
-    idle(scheduler)
+    cold_tier.write(scheduler)
     before = used(tmp_path / "ssd")
     limit = before / 2 / 1e9
     assert scheduler.apply_config(MLLMSchedulerConfig(ssd_cache_dir=tmp_path / "ssd", ssd_cache_max_gb=limit)) == set()
@@ -700,7 +687,7 @@ def test_the_embedded_model_starts_from_disk_in_two_fifths_of_the_time(make: Any
     }
     first = make(pocket, ssd_cache_dir=tmp_path)
     reply = ask(first, [question], 4)
-    idle(first)
+    cold_tier.write(first)
     first.caches.close()
     chat = [question, {"role": "assistant", "content": reply.output_text}, user("What colour is the circle?")]
     again, cold_one = make(pocket, ssd_cache_dir=tmp_path), make(pocket, enable_prefix_cache=False)
