@@ -76,6 +76,13 @@ class Settings(BaseModel):
     """The window's place and size, as Qt saves it, in base64."""
     sidebar_visible: bool = True
     vitals_visible: bool = True
+    panels: str = ""
+    """The widths of the window's three parts, as Qt saves them, in base64."""
+    left_share: float = Field(default=0.5, ge=0.1, le=0.9)
+    """Of two chats side by side, the left one's part of the width."""
+    left_chat: str = ""
+    """Which of two chats was at the left."""
+    closed_folders: tuple[str, ...] = ()
 
 
 def load(path: Path) -> tuple[Settings, str | None]:

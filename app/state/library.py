@@ -183,6 +183,7 @@ class Library(Shelf):
             self.beside = conversation
             conversation.shown = True
             conversation.mark_read()
+        self._keep_tabs()
         self.beside_changed.emit()
 
     def _make_way(self) -> None:
@@ -210,7 +211,7 @@ class Library(Shelf):
         try:
             await self._database.open()
             entries, tabs = await self._database.run(_take_stock)
-            opened = [await self._read(id) for id, _ in tabs]
+            opened = [await self._read(id) for id in tabs.ids]
         except StorageError as error:
             _log.warning("The library cannot be opened: %s", error)
             self._journal.abandon()
@@ -219,8 +220,7 @@ class Library(Shelf):
         self._journal.begin()
         self._entries = {entry.id: entry for entry in entries} | self._entries
         self.entries_changed.emit()
-        current = next((id for id, shown in tabs if shown), None)
-        self._show_restored([self._restored(item) for item in opened if item is not None], current)
+        self._show_restored([self._restored(item) for item in opened if item is not None], tabs)
         self._tasks.start(self._collect_media(), "tidying the media folder")
 
     async def end_answers(self) -> None:
@@ -263,7 +263,7 @@ class Library(Shelf):
         conversation.restore(opened.turns, (opened.stored.draft.text, opened.draft))
         return conversation
 
-    def _show_restored(self, restored: list[Conversation], current: str | None) -> None:
+    def _show_restored(self, restored: list[Conversation], tabs: rows.Tabs) -> None:
         """Put restored tabs first; the chat that was shown meanwhile stays if something was typed into it."""
         if not restored:
             return
@@ -271,7 +271,9 @@ class Library(Shelf):
         self.tabs[:] = [*restored, *(tab for tab in self.tabs if tab.kept or tab is not self.current)]
         self.tabs_changed.emit()
         if touched is None:
-            self.select(current if current and self._tab(current) else restored[0].id)
+            self.select(tabs.current if tabs.current and self._tab(tabs.current) else restored[0].id)
+            if tabs.beside not in (None, self.current.id):
+                self.show_beside(tabs.beside)
         else:
             self._keep_tabs()
 
@@ -307,9 +309,9 @@ class Library(Shelf):
         self._closing.pop(conversation.id, None)
 
     def _keep_tabs(self) -> None:
-        ids = [conversation.id for conversation in self.tabs]
-        work = partial(rows.put_tabs, conversation_ids=ids, current=self.current.id)
-        self._journal.write_soon("tabs", work)
+        ids = tuple(conversation.id for conversation in self.tabs)
+        tabs = rows.Tabs(ids, self.current.id, None if self.beside is None else self.beside.id)
+        self._journal.write_soon("tabs", partial(rows.put_tabs, tabs=tabs))
 
     async def _open(self, id: str, turn_id: str | None) -> None:
         if id in self._closing:
@@ -359,7 +361,7 @@ class Library(Shelf):
             _log.exception("The last changes could not be saved")
 
 
-def _take_stock(connection: sqlite3.Connection) -> tuple[list[Entry], list[tuple[str, bool]]]:
+def _take_stock(connection: sqlite3.Connection) -> tuple[list[Entry], rows.Tabs]:
     rows.cut_live_turns(connection)
     rows.purge_deleted(connection)
     return [Entry(*row) for row in rows.list_conversations(connection)], rows.load_tabs(connection)

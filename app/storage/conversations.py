@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from typing import Literal
 
@@ -222,22 +222,33 @@ def cut_live_turns(connection: sqlite3.Connection) -> None:
     connection.execute("UPDATE turns SET state = 'cut' WHERE state = 'live'")
 
 
-def put_tabs(connection: sqlite3.Connection, conversation_ids: Sequence[str], current: str) -> None:
-    """Keep which conversations are open, in order; those that are not stored yet are left out."""
+@dataclass(frozen=True, slots=True)
+class Tabs:
+    """The open conversations by their ids, in order; which one is current, and which is shown beside it."""
+
+    ids: tuple[str, ...]
+    current: str | None = None
+    beside: str | None = None
+
+
+def put_tabs(connection: sqlite3.Connection, tabs: Tabs) -> None:
+    """Keep which conversations are open; those that are not stored yet are left out."""
     connection.execute("DELETE FROM tabs")
     connection.executemany(
-        "INSERT INTO tabs (position, conversation_id, current) SELECT ?, id, ? FROM conversations WHERE id = ?",
-        [(position, tab == current, tab) for position, tab in enumerate(conversation_ids)],
+        """INSERT INTO tabs (position, conversation_id, current, beside)
+        SELECT ?, id, ?, ? FROM conversations WHERE id = ?""",
+        [(position, id == tabs.current, id == tabs.beside, id) for position, id in enumerate(tabs.ids)],
     )
 
 
-def load_tabs(connection: sqlite3.Connection) -> list[tuple[str, bool]]:
-    """Ids of the open conversations in order, each with whether it is the current one."""
-    rows = connection.execute(
-        """SELECT conversation_id, tabs.current FROM tabs JOIN conversations ON conversations.id = conversation_id
-        WHERE deleted_at IS NULL ORDER BY position"""
-    )
-    return [(row[0], bool(row[1])) for row in rows]
+def load_tabs(connection: sqlite3.Connection) -> Tabs:
+    """The conversations that were open."""
+    found = connection.execute(
+        """SELECT conversation_id, tabs.current, beside FROM tabs
+        JOIN conversations ON conversations.id = conversation_id WHERE deleted_at IS NULL ORDER BY position"""
+    ).fetchall()
+    current, beside = (next((row[0] for row in found if row[which]), None) for which in (1, 2))
+    return Tabs(tuple(row[0] for row in found), current, beside)
 
 
 def media_in_use(connection: sqlite3.Connection) -> set[str]:

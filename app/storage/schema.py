@@ -116,5 +116,13 @@ _DETAILS = """
 ALTER TABLE attachments ADD COLUMN details TEXT NOT NULL DEFAULT '{}';
 """
 
-MIGRATIONS: tuple[tuple[Version, str], ...] = ((Version(1, 0), _FIRST), (Version(1, 1), _DETAILS))
+_BESIDE = """
+ALTER TABLE tabs ADD COLUMN beside INTEGER NOT NULL DEFAULT 0;
+"""
+
+MIGRATIONS: tuple[tuple[Version, str], ...] = (
+    (Version(1, 0), _FIRST),
+    (Version(1, 1), _DETAILS),
+    (Version(1, 2), _BESIDE),
+)
 """Each script leads from the version before it to its own; a shipped one never changes."""

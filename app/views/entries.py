@@ -88,6 +88,16 @@ class Entries(QAbstractListModel):
         self._held = held
         self.refresh()
 
+    @property
+    def folded(self) -> tuple[str, ...]:
+        """Folders whose chats are hidden, by name."""
+        return tuple(name for name in self._library.folders if name in self._folded)
+
+    @folded.setter
+    def folded(self, names: Iterable[str]) -> None:
+        self._folded = set(names)
+        self.refresh()
+
     def fold(self, folder: str) -> None:
         """Hide the chats of a folder, or show them again."""
         self._folded ^= {folder}
@@ -144,6 +154,7 @@ class Entries(QAbstractListModel):
         if role != Qt.ItemDataRole.EditRole or not name or name == row.title:
             return False
         if isinstance(row, Folder):
+            self._folded |= {name} if row.folded else set()
             self._library.rename_folder(row.title, name)
         elif not isinstance(row, Heading):
             self._library.rename(row.id, name)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 _MARK_PX = 2
 _LEAST_PX = 280
+_WHOLE = 10_000
 
 
 class Side(QWidget):
@@ -58,6 +59,7 @@ class Panes(QSplitter):
         self._library, self._model = library, model
         self._pages: dict[str, Chat] = {}
         self._places: list[str] = []
+        self._left, self._share = "", 0.5
         self._sides = (Side(self), Side(self))
         self.setHandleWidth(1)
         self.setChildrenCollapsible(False)
@@ -71,6 +73,21 @@ class Panes(QSplitter):
         application.focusChanged.connect(self._follow_focus)
 
     @property
+    def split(self) -> tuple[str, float]:
+        """Which chat is at the left of two, and its part of the width; once set, the next two stand like that."""
+        self._note_share()
+        return self._places[0] if len(self._places) == 2 else "", self._share
+
+    @split.setter
+    def split(self, remembered: tuple[str, float]) -> None:
+        self._left, self._share = remembered
+
+    def _note_share(self) -> None:
+        left, right = self.sizes()
+        if len(self._places) == 2 and left and right:
+            self._share = left / (left + right)
+
+    @property
     def page(self) -> Chat:
         """The page of the current chat."""
         return self._page(self._library.current.id)
@@ -80,10 +97,12 @@ class Panes(QSplitter):
         library = self._library
         current, beside = library.current.id, library.beside.id if library.beside is not None else None
         split = beside is not None
+        self._note_share()
         self._places = places = self._placed(current, beside)
         if self._sides[1].isHidden() == split:
             self._sides[1].setVisible(split)
-            self.setSizes([self.width() // 2] * 2)
+            left = round(_WHOLE * self._share)
+            self.setSizes([left, _WHOLE - left])
         for side, chat_id in zip(self._sides, places, strict=False):
             page = self._page(chat_id)
             if side.stack.indexOf(page) < 0:
@@ -94,7 +113,8 @@ class Panes(QSplitter):
     def _placed(self, current: str, beside: str | None) -> list[str]:
         if beside is None:
             return [current]
-        before = self._places if len(self._places) == 2 else [current, beside]
+        left, self._left = self._left, ""
+        before = self._places if len(self._places) == 2 else [beside, current] if beside == left else [current, beside]
         swapped = before[0] == beside or (before[1] == current and before[0] != current)
         return [beside, current] if swapped else [current, beside]
 

@@ -85,6 +85,9 @@ class Window(QMainWindow):
         self._connect()
         self.resize(*_SIZE)
         self.restoreGeometry(QByteArray.fromBase64(settings.geometry.encode()))
+        self._parts.restoreState(QByteArray.fromBase64(settings.panels.encode()))
+        self.panes.split = (settings.left_chat, settings.left_share)
+        self.sidebar.chats.entries.folded = settings.closed_folders
         Notifier(self, library, settings)
         self._show_current()
 
@@ -99,7 +102,7 @@ class Window(QMainWindow):
         column.setSpacing(0)
         column.addWidget(self.strip)
         column.addWidget(self.panes, 1)
-        splitter = QSplitter(Qt.Orientation.Horizontal, self)
+        splitter = self._parts = QSplitter(Qt.Orientation.Horizontal, self)
         splitter.setHandleWidth(1)
         splitter.setChildrenCollapsible(False)
         for index, part in enumerate((self.sidebar, centre, self.vitals)):
@@ -392,6 +395,10 @@ class Window(QMainWindow):
             if dialog is not None and not event.spontaneous():
                 dialog.close()
         self._settings.geometry = bytes(self.saveGeometry().toBase64().data()).decode()
+        self._settings.panels = bytes(self._parts.saveState().toBase64().data()).decode()
+        self._settings.left_chat, share = self.panes.split
+        self._settings.left_share = min(max(share, 0.1), 0.9)
+        self._settings.closed_folders = self.sidebar.chats.entries.folded
         self._settings.sidebar_visible = self.panel_actions[0].isChecked()
         self._settings.vitals_visible = self._folded or self.panel_actions[1].isChecked()
         super().hideEvent(event)

@@ -2,6 +2,8 @@
 
 import pytest
 
+from app.settings import Generation
+from app.state.library import Library
 from tests.fakes import Script
 
 
@@ -42,6 +44,35 @@ def test_choosing_the_one_beside_changes_only_which_is_current(act, library, thr
     act(lambda: library.select(b.id))
     assert (library.current, library.beside) == (b, a)
     assert shown(library) == [a, b]
+
+
+def restart(run, library, model, profile):
+    """Titles of the current chat and of the one beside it after another start of the program."""
+
+    async def go():
+        await library._journal.flush()
+        second = Library(profile, model, Generation)
+        await second.restore()
+        found = second.current.title, second.beside.title if second.beside else None, len(shown(second))
+        await second.end_answers()
+        await second.close()
+        return found
+
+    return run(go())
+
+
+def test_two_chats_side_by_side_come_back_at_the_next_start(run, act, library, model, profile, three):
+    one, two, _ = three
+    act(*(lambda tab=tab, name=name: tab.rename(name) for tab, name in zip(three, "ABC", strict=True)))
+    act(*(lambda tab=tab: tab.composer.set_text("A draft") for tab in three))
+    act(lambda: library.show_beside(two.id))
+    assert restart(run, library, model, profile) == ("A", "B", 2)
+    act(lambda: library.select(two.id))
+    assert restart(run, library, model, profile) == ("B", "A", 2)
+    act(lambda: library.show_beside(None))
+    assert restart(run, library, model, profile) == ("B", None, 1)
+    act(lambda: library.show_beside(one.id), lambda: library.close_tab(one.id))
+    assert restart(run, library, model, profile) == ("B", None, 1)
 
 
 def test_another_tab_takes_the_place_of_the_current_one(act, library, three):

@@ -75,9 +75,10 @@ def test_deleting_hides_undo_shows_and_purging_removes_for_good(connection):
     chat(connection)
     turn(connection, "q", text="secret", attachments=(OVEN,))
     rows.put_draft(connection, "c", DraftRecord("draft"))
-    rows.put_tabs(connection, ["c"], "c")
+    rows.put_tabs(connection, rows.Tabs(("c",), "c"))
     rows.set_deleted(connection, "c", 5.0)
-    assert rows.list_conversations(connection) == rows.load_tabs(connection) == search(connection, "secret") == []
+    assert rows.list_conversations(connection) == search(connection, "secret") == []
+    assert rows.load_tabs(connection) == rows.Tabs(())
     assert rows.load_conversation(connection, "c") is None
     rows.set_deleted(connection, "c", None)
     assert [row[0] for row in rows.list_conversations(connection)] == ["c"]
@@ -98,10 +99,10 @@ def test_the_list_is_newest_first(connection):
 def test_tabs_keep_their_order_and_leave_out_chats_that_are_not_stored(connection):
     chat(connection, "a")
     chat(connection, "b")
-    rows.put_tabs(connection, ["b", "unknown", "a"], "a")
-    assert rows.load_tabs(connection) == [("b", False), ("a", True)]
-    rows.put_tabs(connection, ["a"], "a")
-    assert rows.load_tabs(connection) == [("a", True)]
+    rows.put_tabs(connection, rows.Tabs(("b", "unknown", "a"), "a", "b"))
+    assert rows.load_tabs(connection) == rows.Tabs(("b", "a"), "a", "b")
+    rows.put_tabs(connection, rows.Tabs(("a",), "a"))
+    assert rows.load_tabs(connection) == rows.Tabs(("a",), "a")
 
 
 def test_only_an_empty_conversation_is_forgotten(connection):

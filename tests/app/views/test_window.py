@@ -231,6 +231,42 @@ def test_shape_and_panels_are_written_into_the_settings_on_closing(stage) -> Non
     again.deleteLater()
 
 
+def test_closed_folders_widths_and_the_split_come_back(stage, qtbot) -> None:
+    made = stage("Kitchen", "Receipts")
+    kitchen, receipts = made.library.tabs
+    made.library.file(kitchen.id, "House")
+    made.window.sidebar.chats.entries.fold("House")
+    made.library.show_beside(receipts.id)
+    made.library.select(receipts.id)  # the right one has the keyboard
+    made.window._parts.setSizes([220, 740, 240])
+    made.window.panes.setSizes([400, 340])
+    widths, halves = made.window._parts.sizes(), made.window.panes.sizes()
+    made.window.close()
+    restored = Settings.model_validate_json(made.settings.model_dump_json())
+    made.library.show_beside(None)
+    again = Window(made.library, made.model, made.vitals, Preferences(restored, made.model, None), made.models)
+    qtbot.addWidget(again)
+    again.resize(made.window.size())  # the offscreen screen is smaller
+    again.show()
+    qtbot.waitUntil(lambda: again.panes.width() > 0)
+    made.library.show_beside(kitchen.id)  # as the library does once it has read which tabs were open
+    QApplication.processEvents()
+    assert again._parts.sizes() == widths
+    assert again.panes._places == [kitchen.id, receipts.id]
+    assert again.panes.sizes() == pytest.approx(halves, abs=2)
+    assert again.sidebar.chats.entries.folded == ("House",)
+
+
+def test_a_closed_folder_stays_closed_under_another_name(stage) -> None:
+    made = stage("Kitchen")
+    made.library.file(made.chat.id, "House")
+    entries = made.window.sidebar.chats.entries
+    entries.fold("House")
+    place = entries.row_of_folder("House")
+    assert entries.setData(entries.index(place), "Home")
+    assert entries.folded == ("Home",)
+
+
 @pytest.mark.qt_log_ignore("This plugin does not support")
 def test_files_are_picked_without_blocking(stage, monkeypatch) -> None:
     made = stage("Kitchen")
