@@ -39,6 +39,7 @@ class _Excerpt(BaseModel):
 class _Medium(BaseModel):
     name: str
     file: str
+    note: str | None = None
     excerpt: _Excerpt = _Excerpt()
 
 
@@ -132,7 +133,8 @@ def _turn(turn: TurnRecord) -> _Turn:
             "facts": None if turn.facts is None else json.loads(turn.facts),
             "created": turn.created,
             "media": [
-                {"name": item.name, "file": item.file, "excerpt": json.loads(item.details)} for item in turn.attachments
+                {"name": item.name, "file": item.file, "note": item.note, "excerpt": json.loads(item.details)}
+                for item in turn.attachments
             ],
         }
     )
@@ -193,11 +195,13 @@ def _said(turn: _Turn, archive: zipfile.ZipFile, name: str) -> Said:
 
 
 def _medium(item: _Medium, archive: zipfile.ZipFile, name: str) -> Medium:
-    return Medium(item.name, _reader(archive, f"media/{item.file}", name), Excerpt(**item.excerpt.model_dump()))
+    excerpt = Excerpt(**item.excerpt.model_dump())
+    return Medium(item.name, _reader(archive, f"media/{item.file}", name), excerpt, item.note)
 
 
 def _reader(archive: zipfile.ZipFile, inside: str, name: str) -> Callable[[], bytes] | None:
-    if inside not in archive.NameToInfo:
+    info = archive.NameToInfo.get(inside)
+    if info is None or info.file_size > _MAX_MEDIUM:
         return None
     return lambda: member(archive, inside, _MAX_MEDIUM, name)
 

@@ -166,4 +166,4 @@ def _lacking(count: int) -> str:
     if not count:
         return ""
     what, verb = ("1 attachment was", "it is") if count == 1 else (f"{count} attachments were", "they are")
-    return f" {what} left out: {verb} not in the file, or damaged."
+    return f" {what} left out: {verb} not in the file, damaged or too large."

@@ -190,7 +190,7 @@ def _picture(item: _Item, how: Reading) -> Attachment:
     if how.damaged:  # what is kept is what is sent: the part that can be read
         data, suffix = thumbnail.png(picture.pixels), ".png"
     path = _kept(item, lambda: how.media.add(digest, suffix, data))
-    width, height = picture.source_size
+    width, height = picture.pixels.shape[1::-1] if how.damaged else picture.source_size
     return _described(item, "image", path, digest, how, small, width=width, height=height, note=picture.note)
 
 

@@ -18,11 +18,18 @@ class ExchangeError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Medium:
-    """An attached file, read when it is needed, and which part of it was sent; None where the export lacks it."""
+    """An attached file.
+
+    Attributes:
+        read: its bytes, when they are needed; None where the export lacks it, or it is too large to be taken.
+        excerpt: which part of it was sent.
+        note: what was told about it when it was attached.
+    """
 
     name: str
     read: Callable[[], bytes] | None
     excerpt: Excerpt = field(default_factory=Excerpt)
+    note: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +84,7 @@ def admit(talk: Talk, read: Callable[[Medium], Attachment | None]) -> Incoming:
     for said in parents_first(talk.said):
         ids[said.id] = uuid4().hex
         kept = [
-            replace(found, excerpt=medium.excerpt).record()
+            replace(found, excerpt=medium.excerpt, note=medium.note or found.note).record()
             for medium in said.media
             if (found := read(medium)) is not None
         ]

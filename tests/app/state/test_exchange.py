@@ -1,6 +1,8 @@
 """Chats into files and back, and from the exports of other programs."""
 
 import base64
+import dataclasses
+import functools
 import io
 import json
 import zipfile
@@ -10,6 +12,8 @@ from PIL import Image
 
 from app.presets import Sampling
 from app.state.attachment import Excerpt
+from app.storage import conversations as rows
+from tests.app import files
 from tests.app.files import clip
 from tests.fakes import Script
 
@@ -140,6 +144,117 @@ def test_an_archive_keeps_which_part_of_a_clip_was_sent(run, until, do, opened, 
     assert (item.kind, item.excerpt, item.seconds) == ("video", chosen, chat.turns[0].attachments[0].seconds)
 
 
+@pytest.fixture
+def rich(run, until, library, scheduler, tmp_path):
+    """A chat with media of every kind, parts chosen of them, branches, thoughts and answers that ended in every way."""
+    model, chat = library._room.model, library.current
+    model.takes = scheduler.takes = frozenset({"image", "video", "audio"})
+    made = [
+        files.picture(tmp_path / "a.png"),
+        files.torn(tmp_path / "torn.jpg"),
+        files.clip(tmp_path / "b.mp4"),
+        files.animation(tmp_path / "c.gif"),
+        files.animation(tmp_path / "still.gif"),
+        files.document(tmp_path / "d.pdf", 4),
+        files.sound(tmp_path / "e.wav"),
+        tmp_path / "f.csv",
+    ]
+    made[-1].write_text("a,b\n1,2\n")
+    scripts = [
+        Script(["<think>", "Hm.", "</think>", "It is red."]),
+        Script(["Blue", "."], "length"),
+        Script(["Half"], "error", "The model failed."),
+        Script(["On."]),
+    ]
+
+    async def answered():
+        await until(lambda: not chat.answering)
+
+    async def attach():
+        draft = chat.composer
+        draft.add_files(made)
+        await until(lambda: not any(chip.state == "reading" for chip in draft.chips))
+        ids = {chip.name: chip.id for chip in draft.chips}
+        draft.take_damaged(ids["torn.jpg"])
+        draft.take_stills(ids["still.gif"])
+        await until(lambda: draft.can_send)
+        draft.choose(ids["b.mp4"], Excerpt(fps=4.0, start=0.5, end=1.5))
+        draft.choose(ids["c.gif"], Excerpt(start=1.0))
+        draft.choose(ids["d.pdf"], Excerpt(first=2, last=3))
+
+    async def go():
+        await attach()
+        scheduler.scripts += scripts
+        ask(chat, "What is all this?")
+        await answered()
+        chat.retry(chat.turns[1].id)
+        await answered()
+        ask(chat, "Sure?")
+        await answered()
+        chat.edit(chat.turns[2].id, "Really?")
+        await answered()
+        ask(chat, "More?")
+        await until(lambda: scheduler.live)
+        scheduler.live[0].say("Some")
+        await until(lambda: chat.turns[-1].text)
+        chat.stop()
+        await answered()
+        chat.show_variant(chat.turns[2].id, -1)
+        chat.rename("Everything")
+        chat.instruct("Be brief.", Sampling(temperature=0.5, top_p=0.9, max_tokens=64, seed=7, thinking=True))
+        library.file(chat.id, "House")
+        library.pin(chat.id, True)
+        await library._journal.flush()
+
+    run(go())
+    return chat
+
+
+def without_ids(stored):
+    """All that is kept of a chat, its turns as a tree; the ends of the names of our copies say nothing."""
+    under = {}
+    for turn in stored.turns:
+        under.setdefault(turn.parent_id, []).append(turn)
+
+    def tree(parent):
+        return [
+            (
+                *(turn.role, turn.text, turn.reasoning, turn.state, turn.error, turn.facts, turn.created),
+                turn.id == stored.record.active_leaf,
+                [dataclasses.replace(item, id="", file="") for item in turn.attachments],
+                tree(turn.id),
+            )
+            for turn in under.get(parent, [])
+        ]
+
+    return dataclasses.replace(stored.record, id="", active_leaf=""), tree(None)
+
+
+def test_nothing_that_is_kept_is_lost_on_the_way_through_an_archive(run, do, library, rich, tmp_path):
+    do(library.exchange.export, [rich.id], tmp_path / "k.braid")
+    assert do(library.exchange.take, tmp_path / "k.braid") == "1 chat was imported."
+    again = newest(library, {rich.id}).id
+    before, after = (
+        without_ids(run(library._database.run(functools.partial(rows.load_conversation, conversation_id=id))))
+        for id in (rich.id, again)
+    )
+    assert [turn.state for turn in rich.turns] == ["done", "done", "done", "failed"]
+    assert json.loads(before[1][0][9][0][5])["thinking_s"] > 0
+    assert [item.kind for item in before[1][0][8]] == [
+        *("image", "image", "video", "video", "image", "pdf", "audio", "text")
+    ]
+    assert after[0] == before[0]
+    assert after[1][0][8] == before[1][0][8]
+    assert after[1] == before[1]
+
+
+def test_a_file_too_large_to_be_taken_stays_out_and_the_chat_comes(do, library, kitchen, tmp_path, monkeypatch):
+    do(library.exchange.export, [kitchen.id], tmp_path / "k.braid")
+    monkeypatch.setattr("app.state.archive._MAX_MEDIUM", 10)
+    sentence = do(library.exchange.take, tmp_path / "k.braid")
+    assert sentence == "1 chat was imported. 1 attachment was left out: it is not in the file, damaged or too large."
+
+
 def test_all_chats_go_into_one_archive(run, do, library, kitchen, scheduler, until, tmp_path):
     async def second():
         library.new_chat()
@@ -172,7 +287,7 @@ def test_a_lost_medium_is_named_and_stops_nothing(do, library, kitchen, tmp_path
     assert "*oven.png (the file is gone)*" in (tmp_path / "k.md").read_text("utf-8")
     do(library.exchange.export, [kitchen.id], tmp_path / "k.braid")
     sentence = do(library.exchange.take, tmp_path / "k.braid")
-    assert sentence == "1 chat was imported. 1 attachment was left out: it is not in the file, or damaged."
+    assert sentence == "1 chat was imported. 1 attachment was left out: it is not in the file, damaged or too large."
 
 
 def test_an_answer_that_is_being_written_is_exported_as_cut(run, until, do, library, scheduler, tmp_path):
@@ -288,7 +403,7 @@ def test_chatgpt_s_list_alone_says_what_it_lacks(do, library, tmp_path):
     path = write(tmp_path / "conversations.json", [CHATGPT, CHATGPT | {"title": None}])
     assert (
         do(library.exchange.take, path)
-        == "2 chats were imported. 2 attachments were left out: they are not in the file, or damaged."
+        == "2 chats were imported. 2 attachments were left out: they are not in the file, damaged or too large."
     )
     assert {entry.title for entry in library.entries} == {"Oven", "What is wrong?"}
 
@@ -297,7 +412,7 @@ def test_open_webui_s_export_brings_chats_with_pictures_variants_and_thoughts(do
     path = write(tmp_path / "chat-export.json", [OPEN_WEBUI])
     assert (
         do(library.exchange.take, path)
-        == "1 chat was imported. 1 attachment was left out: it is not in the file, or damaged."
+        == "1 chat was imported. 1 attachment was left out: it is not in the file, damaged or too large."
     )
     [entry] = library.entries
     assert (entry.title, entry.folder, entry.pinned) == ("Oven", "Open WebUI", True)
@@ -391,7 +506,7 @@ def test_a_name_inside_an_archive_reaches_nothing_outside_it(do, opened, library
         archive.writestr("media/a.png", png())
     assert (
         do(library.exchange.take, tmp_path / "k.braid")
-        == "1 chat was imported. 1 attachment was left out: it is not in the file, or damaged."
+        == "1 chat was imported. 1 attachment was left out: it is not in the file, damaged or too large."
     )
     [item] = opened(library.entries[0].id).turns[0].attachments
     assert item.path.parent == library._media.folder
