@@ -9,16 +9,17 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from PySide6.QtCore import QObject, Signal
 
-from app.state.download import Download
 from app.state.model import Model
 from app.state.tasks import Tasks
-from engine.models import download as worker
-from engine.models.fit import Fit, estimate, this_machine
 from engine.models.local import LocalModel, examine, find_models, hub_cache
+
+if TYPE_CHECKING:
+    from app.state.download import Download
+    from engine.models.fit import Fit
 
 _log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -119,7 +120,10 @@ class Models(QObject):
 
     def download(self, text: str) -> str | None:
         """Fetch a model by its id or the address of its page; returns why not, in a sentence, if that is clear now."""
-        repo = worker.repo_of(text)
+        from app.state.download import Download
+        from engine.models.download import repo_of
+
+        repo = repo_of(text)
         if repo is None:
             return "Type a model's id such as “owner/name”, or paste the address of its page on the hub."
         if (running := self._download(repo)) is not None:
@@ -209,8 +213,10 @@ class Models(QObject):
         self.refresh()
 
     async def _discard(self, repo: str) -> None:
+        from engine.models.download import discard
+
         try:
-            await self._beside(partial(worker.discard, self._cache, repo))
+            await self._beside(partial(discard, self._cache, repo))
         except OSError:
             _log.exception("What was downloaded of %s cannot be removed", repo)
             self.notice.emit(f"What was downloaded of “{repo}” could not be removed. Braid may not change its folder.")
@@ -226,6 +232,8 @@ def _survey(
     limit: int | None,
 ) -> tuple[Entry, ...]:
     """All models: the embedded one first, then usable ones by name, then the others."""
+    from engine.models.fit import estimate, this_machine
+
     machine, as_float32 = this_machine(backend, recommended)
 
     def entry(model: LocalModel) -> Entry:

@@ -9,16 +9,16 @@ from PySide6.QtCore import QPoint, Qt, QTimer, Signal
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QFrame, QScrollArea, QWidget
 
-from app.views.chip import ChipView
 from app.views.flow import Flow
+from app.views.pace import SLICE_S
 from app.views.theme import scaled
 
 if TYPE_CHECKING:
     from app.state.composer import Chip, Composer
+    from app.views.chip import ChipView
 
 _LOW_WINDOW_PX = 760
 _ROW_PX = 64
-_SLICE_S = 0.008
 
 
 class ChipRow(QScrollArea):
@@ -75,7 +75,7 @@ class ChipRow(QScrollArea):
 
     def _build(self, chips: dict[str, Chip]) -> None:
         """Make and refresh views for a while; chips that did not change cost nothing."""
-        until = time.perf_counter() + _SLICE_S
+        until = time.perf_counter() + SLICE_S
         for chip in chips.values():
             if self._shown.get(chip.id) is chip:
                 continue
@@ -98,6 +98,8 @@ class ChipRow(QScrollArea):
         return next((i for i, id in enumerate(self._order) if self.views[id].hasFocus()), None)
 
     def _add(self, chip: Chip) -> ChipView:
+        from app.views.chip import ChipView
+
         view = self.views[chip.id] = ChipView(chip, self._inner)
         view.removed.connect(self._draft.remove)
         view.opened.connect(self._draft.preview.open)

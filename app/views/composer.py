@@ -13,7 +13,6 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
 from app.views import drop
 from app.views.buttons import IconButton
 from app.views.chip_row import ChipRow
-from app.views.closer import Closer
 from app.views.cost import CostLabel
 from app.views.field import Field
 from app.views.notice import Notice, ObstacleBar
@@ -23,6 +22,7 @@ from app.views.theme import COLUMN_PX, color, set_font
 if TYPE_CHECKING:
     from app.state.conversation import Conversation
     from app.state.model import Model
+    from app.views.closer import Closer
 
 
 STOP_KEYS = "⌘." if sys.platform == "darwin" else "Ctrl+."
@@ -73,6 +73,8 @@ class ComposerView(QWidget):
     def closer(self) -> Closer:
         """The closer look at an attachment; made when it is first wanted."""
         if self._closer is None:
+            from app.views.closer import Closer
+
             self._closer = Closer(self._draft, self._card)
             self._inside.insertWidget(1, self._closer)
             self._order_focus()

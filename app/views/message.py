@@ -73,6 +73,12 @@ class Message(QWidget):
         """Show or hide the actions that only this kind of message has."""
         raise NotImplementedError
 
+    def fit(self, width: int) -> None:
+        """Follow the column's width, px."""
+
+    def edit(self) -> None:
+        """Let the person change the words, where they can be changed."""
+
     def copy_text(self) -> None:
         """Put the turn's text on the clipboard and say so for a moment."""
         QGuiApplication.clipboard().setText(self.turn.text)

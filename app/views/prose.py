@@ -9,10 +9,10 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from app.views import code, latex, markdown
+from app.views.pace import SLICE_S
 from app.views.text import TextView
 from app.views.theme import TEXT_PX
 
-SLICE_S = 0.008
 _WINDOW_CHARS = 3000
 
 

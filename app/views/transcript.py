@@ -10,19 +10,17 @@ from PySide6.QtCore import Qt, QTimer, QUrl
 from PySide6.QtGui import QDesktopServices, QHideEvent, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QFrame, QScrollArea, QVBoxLayout, QWidget
 
-from app.views.answer import Answer
 from app.views.buttons import IconButton
 from app.views.code import Block, highlighter
 from app.views.empty import Empty
 from app.views.latex import Formula, typesetter
-from app.views.message import Message
-from app.views.prose import SLICE_S
-from app.views.question import Question
+from app.views.pace import SLICE_S
 from app.views.theme import COLUMN_PX, theme
 
 if TYPE_CHECKING:
     from app.state.conversation import Conversation, Turn
     from app.state.model import Model
+    from app.views.message import Message
 
 BUILT = 50
 FRAME_MS = 33
@@ -132,7 +130,7 @@ class Transcript(QScrollArea):
         """Let the person's last question be changed, if it can be now."""
         last = next((turn.id for turn in reversed(self._chat.turns) if turn.role == "user"), "")
         message = self._messages.get(last)
-        if isinstance(message, Question):
+        if message is not None:
             message.edit()
 
     def page(self, by: int) -> None:
@@ -195,8 +193,7 @@ class Transcript(QScrollArea):
         )
 
     def _insert(self, turn: Turn) -> None:
-        kind = Question if turn.role == "user" else Answer
-        message = kind(turn, self._inner)
+        message = _made(turn, self._inner)
         message.retry.connect(self._chat.retry)
         message.resumed.connect(self._chat.resume)
         message.edited.connect(self._chat.edit)
@@ -207,7 +204,7 @@ class Transcript(QScrollArea):
         self._messages[turn.id] = message
         order = [each.id for each in self._chat.turns if each.id in self._messages]
         self._column.insertWidget(1 + order.index(turn.id), message)
-        self._fit(message)
+        message.fit(self._text_width())
         message.refresh(self._activity(turn))
         if message.waits:
             self._builder.start()
@@ -353,10 +350,6 @@ class Transcript(QScrollArea):
 
     # Geometry
 
-    def _fit(self, message: Message) -> None:
-        if isinstance(message, Question):
-            message.fit(self._text_width())
-
     def _text_width(self) -> int:
         return min(COLUMN_PX, self.width() - 2 * _MARGIN_PX)
 
@@ -365,7 +358,7 @@ class Transcript(QScrollArea):
         side = max(_MARGIN_PX, (self.width() - COLUMN_PX) // 2)
         self._column.setContentsMargins(side, 24, side - (self.width() - self.viewport().width()), 8)
         for message in self._messages.values():
-            self._fit(message)
+            message.fit(self._text_width())
         super().resizeEvent(event)
         self._place_jump()
 
@@ -382,3 +375,11 @@ class Transcript(QScrollArea):
     def hideEvent(self, event: QHideEvent) -> None:
         self._frame.stop()
         super().hideEvent(event)
+
+
+def _made(turn: Turn, parent: QWidget) -> Message:
+    """The view of one turn; an empty chat does without what these import."""
+    from app.views.answer import Answer
+    from app.views.question import Question
+
+    return Question(turn, parent) if turn.role == "user" else Answer(turn, parent)

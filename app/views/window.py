@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QByteArray, QPoint, QPointF, QRect, QRectF, Qt, QThreadPool, QTimer
+from PySide6.QtCore import QByteArray, QPoint, QPointF, QRect, QRectF, Qt, QThreadPool
 from PySide6.QtGui import (
     QDragEnterEvent,
     QDragLeaveEvent,
@@ -15,14 +15,13 @@ from PySide6.QtGui import (
     QKeySequence,
     QResizeEvent,
     QShortcut,
-    QShowEvent,
 )
 from PySide6.QtWidgets import QFileDialog, QMainWindow, QSplitter, QVBoxLayout, QWidget
 
 from app.state.composer import MAX_ATTACHMENTS
 from app.state.presets import Presets
 from app.state.screenshot import Screenshot
-from app.views import drop, exchange, markdown, menus, motion
+from app.views import drop, exchange, menus, motion
 from app.views.drop import Dropped
 from app.views.library import Sidebar
 from app.views.notifier import Notifier
@@ -72,7 +71,7 @@ class Window(QMainWindow):
         self.look_actions: list[QAction] = []
         self._dragged: Dropped | None = None
         self._screenshot = Screenshot(self)
-        self._warm = self._folded = False
+        self._folded = False
         self._wide = True
         self.strip = TabStrip(library, self)
         self.panes = Panes(library, model, self)
@@ -128,6 +127,13 @@ class Window(QMainWindow):
         for button, action in zip((self.strip.sidebar, self.strip.vitals), self.panel_actions, strict=True):
             button.clicked.connect(action.toggle)
         QShortcut(QKeySequence(Qt.Key.Key_Escape), self, self._escape)
+
+    def warm_up(self) -> None:
+        """Fetch what drawing an answer takes, most of it beside the GUI thread; called once the window is painted."""
+        from app.views import answer, markdown, question
+
+        del answer, question  # imported here, so that the first message finds them
+        QThreadPool.globalInstance().start(markdown.warm_up)
 
     # Pages
 
@@ -381,13 +387,6 @@ class Window(QMainWindow):
         elif not wide and action.isChecked():
             self._folded = True
             action.setChecked(False)
-
-    def showEvent(self, event: QShowEvent) -> None:
-        super().showEvent(event)
-        if not self._warm:
-            self._warm = True
-            # What drawing an answer imports takes 0.2 s: fetch it when the window stands, beside the GUI thread.
-            QTimer.singleShot(0, self, lambda: QThreadPool.globalInstance().start(markdown.warm_up))
 
     def hideEvent(self, event: QHideEvent) -> None:
         """Note the window's shape for the next start; however the app ends, its window is hidden first."""

@@ -11,7 +11,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from tests.benchmarks import images, limit, peers, rows, turns, workloads
+from tests.benchmarks import images, limit, peers, rows, startup, turns, workloads
 from tests.benchmarks.table import Row, keep, show, spread
 
 
@@ -103,15 +103,18 @@ def bench_images(options: argparse.Namespace) -> None:
 
 
 def bench_window(options: argparse.Namespace) -> None:
-    """How late a timer in the window fires; on a screen or offscreen."""
+    """How soon the window is painted, and how late a timer in it fires; on a screen or offscreen."""
     from tests.app import heartbeat  # needs Qt, which a machine without a screen may lack
 
+    starts = startup.measure()
+    figures = {name: spread([start[name] for start in starts]) for name in starts[0]}
+    show(f"Start to painted window, median of {len(starts)}", [figures])
     found = heartbeat.measure(options.rounds)
     table = [{"stretch": "loading", **found["loading"]}]
     table += [{"stretch": f"round {number}", **stretch} for number, stretch in enumerate(found["rounds"])]
     names = ("stretch", "beats", "p50_ms", "p99_ms", "max_ms")
     show("Lateness of a 10 ms timer in the window", [{name: row[name] for name in names} for row in table])
-    keep("window", table)
+    keep("window", table, start=figures)
 
 
 def _compare(
