@@ -235,12 +235,13 @@ def _report(moment: str) -> None:
 
 def _age() -> float:
     """Seconds since the process began."""
-    if sys.platform == "linux":  # psutil knows when the machine was started to the second only
-        ticks = int(Path("/proc/self/stat").read_text("utf-8").rpartition(")")[2].split()[19])
-        return time.clock_gettime(time.CLOCK_BOOTTIME) - ticks / os.sysconf("SC_CLK_TCK")
-    import psutil
+    if mac.MAC:
+        import psutil
 
-    return time.time() - psutil.Process().create_time()
+        return time.time() - psutil.Process().create_time()
+    # On Linux psutil knows only to the second when the machine was started.
+    ticks = int(Path("/proc/self/stat").read_text("utf-8").rpartition(")")[2].split()[19])
+    return time.clock_gettime(time.CLOCK_BOOTTIME) - ticks / os.sysconf("SC_CLK_TCK")
 
 
 def main(argv: Sequence[str] | None = None) -> int:

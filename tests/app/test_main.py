@@ -15,13 +15,40 @@ import pytest
 
 from app.__main__ import POCKET, Options, Places, parse
 
-LATER = """
-    numpy PIL av mlx mlx_vlm transformers pypdfium2 huggingface_hub pygments markdown_it ziamath psutil
-    engine.device engine.scheduler engine.memory engine.media.image engine.models.download engine.models.loader
-    PySide6.QtNetwork app.selftest app.state.archive app.state.download app.state.export app.views.about app.views.answer
-    app.views.chat_settings app.views.closer app.views.markdown app.views.model_picker app.views.question
-    app.views.settings app.views.viewer
-""".split()
+LATER = [
+    "numpy",
+    "PIL",
+    "av",
+    "mlx",
+    "mlx_vlm",
+    "transformers",
+    "pypdfium2",
+    "huggingface_hub",
+    "pygments",
+    "markdown_it",
+    "ziamath",
+    "psutil",
+    "engine.device",
+    "engine.scheduler",
+    "engine.memory",
+    "engine.media.image",
+    "engine.models.download",
+    "engine.models.loader",
+    "PySide6.QtNetwork",
+    "app.selftest",
+    "app.state.archive",
+    "app.state.download",
+    "app.state.export",
+    "app.views.about",
+    "app.views.answer",
+    "app.views.chat_settings",
+    "app.views.closer",
+    "app.views.markdown",
+    "app.views.model_picker",
+    "app.views.question",
+    "app.views.settings",
+    "app.views.viewer",
+]
 """What the first picture of the window does not need."""
 PAINT = """
 import asyncio, os, sys
