@@ -238,10 +238,10 @@ def _age() -> float:
     if mac.MAC:
         import psutil
 
-        return time.time() - psutil.Process().create_time()
+        return float(time.time() - psutil.Process().create_time())
     # On Linux psutil knows only to the second when the machine was started.
     ticks = int(Path("/proc/self/stat").read_text("utf-8").rpartition(")")[2].split()[19])
-    return time.clock_gettime(time.CLOCK_BOOTTIME) - ticks / os.sysconf("SC_CLK_TCK")
+    return float(time.clock_gettime(time.CLOCK_BOOTTIME) - ticks / os.sysconf("SC_CLK_TCK"))
 
 
 def main(argv: Sequence[str] | None = None) -> int:
