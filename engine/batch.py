@@ -11,6 +11,7 @@ from typing import Any
 import mlx.core as mx
 import numpy as np
 
+from engine.device import check_unit
 from engine.models.port import Port
 from engine.mtp import Head, Round, agreed, states, until_stop
 from engine.prefill import Prefill
@@ -77,6 +78,7 @@ class DecodeGroup:
         Returns:
             (row, token) of the steps read; empty for the first one.
         """
+        check_unit()
         self._drop_ended()
         while self.joining:
             prefill = self.joining[0]
@@ -133,6 +135,7 @@ class DecodeGroup:
 
         Nothing stays in flight, so that another row can join right after.
         """
+        check_unit()
         row, draft = self.rows[0], self.rows[0].draft
         assert draft is not None
         assert self._tokens is not None

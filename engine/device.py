@@ -99,7 +99,12 @@ class Device:
 
     def check_unit(self) -> None:
         """Assert that the caller holds the stream, that is, runs inside a unit."""
-        assert self._owner == threading.get_ident(), "MLX was touched outside a unit"
+        assert self.holds_stream, "MLX was touched outside a unit"
+
+    @property
+    def holds_stream(self) -> bool:
+        """Whether the calling thread runs a unit now."""
+        return self._owner == threading.get_ident()
 
     async def run(self, unit: Callable[[], T]) -> T:
         """Run one unit on the pump (or here, when lending is off) while the loop goes on.
@@ -215,6 +220,12 @@ def home() -> Device:
 def current() -> Device | None:
     """The process's device, or None before the first use and after ``close``."""
     return _device
+
+
+def check_unit() -> None:
+    """Assert that the caller runs inside a unit of the process's device."""
+    assert _device is not None, "there is no device yet"
+    _device.check_unit()
 
 
 def close() -> None:

@@ -9,6 +9,7 @@ import mlx.core as mx
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.device import check_unit
 from engine.models.port import Chunk, Encoding, Features, Port
 from engine.mtp import Head, states
 from engine.prefix_cache import Prefix, PrefixCache
@@ -74,6 +75,7 @@ class Prefill:
 
     def encode(self, budget_s: float) -> bool:
         """Unit: go on with the next picture; True when it is encoded."""
+        check_unit()
         if self.encoding is None:
             item = self.next_picture()
             assert item is not None
@@ -86,6 +88,7 @@ class Prefill:
 
     def restore(self) -> None:
         """Unit: take over the stored prefix; if that fails, the whole prompt is computed."""
+        check_unit()
         prefix, self.prefix = self.prefix, None
         assert prefix is not None
         try:
@@ -99,6 +102,7 @@ class Prefill:
 
     def advance(self, tokens: int, size: int, head: Head | None = None) -> None:
         """Unit: feed the next ``tokens`` prompt tokens in forwards of ``size``; a prediction head reads along."""
+        check_unit()
         end = self.done + tokens
         while self.done < end:
             stop = min(self.done + size, end)

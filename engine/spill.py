@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+from engine.device import check_unit
 from engine.host_array import to_host
 from engine.prefix_tree import Entry, Node, PrefixTree
 from engine.ssd_cache import Piece, SsdCache
@@ -38,6 +39,7 @@ class Spill:
 
     def unit(self) -> None:
         """Unit: copy some entries to the host and queue them."""
+        check_unit()
         copied = 0
         for node, _ in self._unoffered():
             copied += self.save(node)

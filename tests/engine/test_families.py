@@ -10,6 +10,7 @@ import mlx.core as mx
 import numpy as np
 import pytest
 from mlx_vlm.models.cache import make_prompt_cache
+from PIL import Image
 
 from engine import device
 from engine.errors import ModelLoadError, RequestRejected
@@ -86,6 +87,15 @@ def test_pictures_and_words_in_one_batch_equal_mlx_vlm(family: str, chunk: int, 
     assert answers(scheduler, asks) == expected
     assert answers(scheduler, asks) == expected, "once more, with what the caches hold"
     assert len({tuple(tokens) for tokens in expected}) == 4
+
+
+@pytest.mark.parametrize("family", ["qwen3_5", "qwen3_vl", *sorted(VISION)])
+def test_pictures_of_any_size_are_answered(family: str, make: Any) -> None:
+    tiny_ones = {"qwen3_5": (tiny.hybrid, tiny.IMAGE), "qwen3_vl": (tiny.dense, tiny.IMAGE)}
+    build, mark = {**VISION, **tiny_ones}[family]
+    sizes = [(1, 1), (3, 3), (1, 40), (40, 1), (3, 500), (332, 27), (27, 332), (900, 2)]
+    asks = [{"prompt": chat("what colour?", mark), "images": [Image.new("RGB", size, "red")]} for size in sizes]
+    assert all(answers(make(build()), asks))
 
 
 @pytest.mark.parametrize("family", sorted(families.TEXT_FAMILIES))

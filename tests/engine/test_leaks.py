@@ -6,14 +6,22 @@ import asyncio
 import gc
 import random
 import threading
+from collections import Counter
 from typing import Any
 
 import psutil
 
-from engine import MLLMScheduler
+from engine import MLLMRequest, MLLMScheduler
+from engine.batch import DecodeGroup
+from engine.detokenizer import Detokenizer
+from engine.prefill import Prefill
+from engine.prompt import PreparedPrompt
+from engine.row import Row
+from engine.sampling import RowSampler
 from tests.engine import tiny
 
 _MEGABYTE = 1_000_000
+_PER_REQUEST = (Row, Detokenizer, RowSampler, Prefill, DecodeGroup, MLLMRequest, PreparedPrompt)
 
 
 def held(scheduler: MLLMScheduler) -> dict[str, Any]:
@@ -27,6 +35,7 @@ def held(scheduler: MLLMScheduler) -> dict[str, Any]:
         "uids": len(scheduler.uid_to_request_id),
         "tasks": len(asyncio.all_tasks()),
         "threads": sorted(thread.name for thread in threading.enumerate()),
+        "objects": Counter(type(one).__name__ for one in gc.get_objects() if isinstance(one, _PER_REQUEST)),
         "files": psutil.Process().num_fds(),
     }
 
@@ -66,7 +75,8 @@ async def settled(scheduler: MLLMScheduler) -> int:
     while scheduler.batch._groups:  # noqa: ASYNC110 - the batch has no event for its emptiness
         await asyncio.sleep(0)
     scheduler.clear_runtime_caches()
-    await scheduler.generate(tiny.chat("x"), max_tokens=1, temperature=0.0)
+    last = await scheduler.generate(tiny.chat("x"), max_tokens=1, temperature=0.0)
+    scheduler.remove_finished_request(last.request_id)
     while scheduler.batch._groups:  # noqa: ASYNC110
         await asyncio.sleep(0)
     scheduler.clear_runtime_caches()

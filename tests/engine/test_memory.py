@@ -10,7 +10,7 @@ import pytest
 from engine import device
 from engine.memory import GB, Activations, CacheCost, Demand, LayerCost, Machine, Pricing, judge, never_fits
 from engine.models.port import Features
-from tests.engine import tiny
+from tests.engine import families, tiny
 from tests.engine.conftest import Make, Run
 
 # A 4B model in 4 bits: 36 layers of 8 KV heads of 128 in half precision, 147 kB a token.
@@ -95,6 +95,18 @@ def test_priced_caches_are_what_the_model_allocates_within_one_growth_step(tiny_
     cost = scheduler.pricing.cache
     one_step = sum(layer.per_token * layer.step for layer in cost.layers)
     assert 0 <= cost.bytes(row.length - 1) - real < one_step
+
+
+def test_a_window_grows_no_further_however_long_the_answer(make: Make) -> None:
+    scheduler, sizes = make(families.gemma_3()), []
+    for name in ("one", "two"):
+        scheduler.add_request(families.chat("tell me"), request_id=name, max_tokens=300, temperature=0.0)
+    while scheduler.get_request("one").num_output_tokens < 250:
+        scheduler.step()
+        if scheduler.get_request("one").num_output_tokens > 50:
+            (group,) = scheduler.batch._groups
+            sizes.append(sum(layer.nbytes for layer in group._cache if hasattr(layer, "max_size")))
+    assert 0 < max(sizes) == min(sizes)
 
 
 def test_a_request_waits_for_memory_with_a_reason_and_starts_when_there_is_some(make: Make) -> None:

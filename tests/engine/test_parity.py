@@ -98,10 +98,12 @@ def test_requests_that_join_a_running_batch_answer_as_alone(family, make):
     assert_each_as_alone(family, asks, ended)
 
 
+@pytest.mark.parametrize("packed", [False, True])
 @pytest.mark.parametrize("family", FAMILIES)
-def test_the_others_go_on_as_alone_when_the_longest_ends_first(family, make):
+def test_the_others_go_on_as_alone_when_the_longest_ends_first(family, packed, make):
+    """However prefixes are stored: running rows are never packed."""
     asks = {"long": dataclasses.replace(LONG, tokens=3), "wide": WIDE, "short": SHORT}
-    scheduler = make(getattr(tiny, family)())
+    scheduler = make(getattr(tiny, family)(), kv_cache_quantization=packed, kv_cache_quantization_group_size=32)
     ended = together(scheduler, asks)
     assert_each_as_alone(family, asks, ended)
 
@@ -124,7 +126,7 @@ def test_few_places_in_the_batch_change_no_answer(batch, make):
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_prompt_as_long_as_a_chunk_or_one_off_answers_as_alone(family, make):
     ids = len(tiny.processor().tokenizer.encode(tiny.chat("")))
-    for length in (31, 32, 33, 34, 64, 65):
+    for length in (31, 32, 33, 34, 64, 65, 97):
         ask = Ask(tiny.chat("x" * (length - ids)), tokens=6)
         ended = together(make(getattr(tiny, family)(), prefill_step_size=32), {"one": ask})
         assert ended["one"].prompt_tokens == length

@@ -16,7 +16,7 @@ from PIL import Image, ImageDraw
 from engine import MLLMRequest, MLLMScheduler, MLLMSchedulerConfig, device
 from engine.models import layers
 from engine.prefix_cache import PrefixCache
-from tests.engine import tiny
+from tests.engine import families, tiny
 
 Message = dict[str, Any]
 SYSTEM: Message = {"role": "system", "content": "You answer in full sentences, and you are careful with colours."}
@@ -476,6 +476,23 @@ def test_a_sliding_window_comes_back_whole_and_shares_no_buffer() -> None:
                 assert all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))
 
     device.home().run_here(run)
+
+
+def test_a_window_far_shorter_than_the_chat_is_gone_on_from_exactly(make: Any) -> None:
+    """The same again, another last word, another turn, a fork: on layers that see 24 tokens back."""
+    warm = Warm(make, families.gemma_3())
+    question = user("Tell me about the sea, the wind and one small boat that could not find its harbour.", A)
+    chat = [SYSTEM]
+    first = warm.turn(chat, question, 40)
+    again = warm.ask([SYSTEM, question], 40)
+    assert again.cached_tokens == first.num_prompt_tokens - 1
+    assert warm.ask(
+        [SYSTEM, user("Tell me about the sea, the wind and one small boat that could not find its way.", A)]
+    )
+    second = warm.turn(chat, user("And its crew?"))
+    assert second.cached_tokens >= first.num_prompt_tokens
+    warm.ask([*chat[:3], user("And its captain?")])
+    warm.ask([*chat, user("Sure?", B)])
 
 
 def test_any_number_of_recurrent_state_arrays_is_kept() -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
 import mlx.core as mx
 import pytest
+from PIL import Image
 
 from engine import MLLMSchedulerConfig
 from engine.cache_budget import MB, CacheBudget, cache_budget
@@ -14,6 +16,19 @@ from engine.models.port import Features
 from engine.vision_cache import VisionCache
 from tests.engine import tiny
 from tests.engine.solo import solo
+
+
+_HELD = (
+    None,
+    Image.Transpose.FLIP_LEFT_RIGHT,
+    Image.Transpose.ROTATE_180,
+    Image.Transpose.FLIP_TOP_BOTTOM,
+    Image.Transpose.TRANSPOSE,
+    Image.Transpose.ROTATE_90,
+    Image.Transpose.TRANSVERSE,
+    Image.Transpose.ROTATE_270,
+)
+"""What a camera stores of an upright scene with orientations 1 to 8."""
 
 
 def features(kilobytes: int) -> Features:
@@ -146,12 +161,31 @@ def test_order_of_pictures_is_kept(make: Any, tiny_model: Any) -> None:
 
 
 def test_a_file_overwritten_with_other_pixels_is_another_picture(make: Any, tmp_path: Path) -> None:
-    path = tmp_path / "x.png"
-    scheduler = make(tiny.hybrid())
+    """Even where name, size and time of the file are the same."""
+    path = tmp_path / "x.bmp"
+    scheduler, sizes = make(tiny.hybrid()), set()
     for seed in (1, 2):
         tiny.picture(64, 64, seed).save(path)
+        os.utime(path, (1_700_000_000, 1_700_000_000))
+        sizes.add(path.stat().st_size)
         expected = solo(*tiny.hybrid(), tiny.chat("what?", 1), [tiny.picture(64, 64, seed)], 4)
         assert answer(scheduler, "what?", str(path)) == expected
+    assert len(sizes) == 1
+    assert scheduler.get_stats()["vision_embedding_cache"]["entry_count"] == 2
+
+
+def test_a_scene_is_one_picture_however_the_camera_was_held(make: Any, tmp_path: Path) -> None:
+    scheduler, upright = make(tiny.dense()), tiny.picture(96, 64, 1)
+    answers = set()
+    for orientation, turn in enumerate(_HELD, 1):
+        held = upright if turn is None else upright.transpose(turn)
+        exif = Image.Exif()
+        exif[0x0112] = orientation
+        held.save(tmp_path / f"{orientation}.png", exif=exif)
+        answers.add(tuple(answer(scheduler, "which side is up?", str(tmp_path / f"{orientation}.png"))))
+    assert answers == {tuple(solo(*tiny.dense(), tiny.chat("which side is up?", 1), [upright], 4))}
+    stats = scheduler.get_stats()
+    assert stats["batch_generator"]["num_images_processed"] == stats["vision_embedding_cache"]["entry_count"] == 1
 
 
 def test_off_keeps_nothing(make: Any) -> None:
