@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import subprocess
+import sys
 import tempfile
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -13,6 +16,23 @@ import qasync
 
 from app import __main__ as program
 from app import faults
+
+ROOT = Path(__file__).parents[2]
+
+
+def outside(module: str) -> dict[str, Any]:
+    """What a driver module prints as JSON, run in a process of its own."""
+    ended = subprocess.run(
+        [sys.executable, "-m", module],
+        cwd=ROOT,
+        env=os.environ | {"QT_QPA_PLATFORM": "offscreen"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stderr
+    found: dict[str, Any] = json.loads(ended.stdout)
+    return found
 
 
 async def until(condition: Callable[[], object]) -> None:

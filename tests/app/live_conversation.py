@@ -13,9 +13,12 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
 from app.presets import Sampling
+from app.state.attachment import Excerpt
+from tests.app import files
 from tests.app.driving import run, until
 
 _QUESTION = "Count to 30."
+_CHOSEN = {"door.mp4": Excerpt(fps=3.0, start=0.4, end=1.6), "plan.pdf": Excerpt(first=2, last=3)}
 
 
 def circle(path: Path) -> Path:
@@ -49,6 +52,7 @@ async def evening(braid: Any) -> dict[str, Any]:
         return {
             "cut": await cut_and_continued(braid),
             "picture": await edited_with_its_picture(braid, circle(Path(folder) / "circle.png")),
+            "priced": await priced(braid, Path(folder)),
             "searched": await searched(braid),
             "archived": await archived(braid, Path(folder) / "all.braid"),
         }
@@ -101,6 +105,29 @@ async def edited_with_its_picture(braid: Any, picture: Path) -> dict[str, Any]:
     chat.fork(chat.turns[1].id)
     fork = braid.library.current
     return {"first": first, "edited": edited, "fork": [turn.text for turn in fork.turns]}
+
+
+async def priced(braid: Any, folder: Path) -> dict[str, list[int]]:
+    """What drafts with media are said to take, and what they then take: several at once, then after them."""
+    chat = braid.library.new_chat()
+    chat.instruct("Answer in few words.", Sampling(max_tokens=6))
+    draft, said, read = chat.composer, [], []
+    made = files.animation(folder / "wave.gif"), files.document(folder / "plan.pdf"), files.clip(folder / "door.mp4")
+    for paths in (made, (circle(folder / "again.png"),)):
+        draft.add_files(list(paths))
+        draft.set_text("What is this?")
+        await until(lambda: draft.can_send)
+        for chip in draft.chips:
+            if chip.name in _CHOSEN:
+                draft.choose(chip.id, _CHOSEN[chip.name])
+        # a chosen part takes its price away until it is priced anew
+        await until(lambda: draft.cost is not None and all(chip.attachment.tokens for chip in draft.chips))
+        assert draft.cost is not None
+        said.append(draft.cost.tokens)
+        draft.send()
+        await resting(chat)
+        read.append(chat.turns[-1].facts.prompt_tokens)
+    return {"said": said, "read": read}
 
 
 async def searched(braid: Any) -> list[str]:

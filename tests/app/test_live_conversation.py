@@ -1,29 +1,14 @@
 """Conversations on the real program: what was cut goes on as if it had not been, pictures stay with their questions."""
 
-import json
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from tests.app.driving import outside
 
 
 @pytest.fixture(scope="module")
 def evening():
     """One evening with the real program."""
-    ended = subprocess.run(
-        [sys.executable, "-m", "tests.app.live_conversation"],
-        cwd=ROOT,
-        env=os.environ | {"QT_QPA_PLATFORM": "offscreen"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert ended.returncode == 0, ended.stderr
-    return json.loads(ended.stdout)
+    return outside("tests.app.live_conversation")
 
 
 def test_an_answer_cut_by_the_length_limit_goes_on_to_the_very_same_end(evening):
@@ -41,6 +26,12 @@ def test_a_question_in_other_words_is_asked_of_the_same_picture(evening):
     assert "circle" in found["first"]
     assert found["edited"] == "The circle is red."
     assert found["fork"] == ["What color is the circle?", "The circle is red."]
+
+
+def test_what_a_draft_is_said_to_take_is_what_it_takes(evening):
+    found = evening["priced"]
+    assert found["said"] == found["read"]
+    assert found["said"][1] > found["said"][0] > 100
 
 
 def test_chats_are_found_and_go_through_an_archive(evening):

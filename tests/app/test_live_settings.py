@@ -1,29 +1,14 @@
 """The settings and the panel on the real program: changed while two tabs stream, shown as the engine measures."""
 
-import json
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from tests.app.driving import outside
 
 
 @pytest.fixture(scope="module")
 def found():
     """One walk through the settings of the real program; its file held an impossible value."""
-    ended = subprocess.run(
-        [sys.executable, "-m", "tests.app.live_settings"],
-        cwd=ROOT,
-        env=os.environ | {"QT_QPA_PLATFORM": "offscreen"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert ended.returncode == 0, ended.stderr
-    return json.loads(ended.stdout)
+    return outside("tests.app.live_settings")
 
 
 def test_cache_size_and_mtp_change_while_two_tabs_stream_and_both_go_on(found):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import wave
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from engine.models.families import open_port
 from engine.models.port import Chunk
 from engine.prompt import prepare_messages
 from engine.reader import Reader
-from tests.engine import tiny
+from tests.engine import families, tiny
 from tests.engine.clips import blobs, clip
 from tests.engine.documents import pdf
 
@@ -72,6 +73,58 @@ def test_a_running_scheduler_tells_the_same_and_the_request_confirms_it(pocket: 
         scheduler.step()
     assert scheduler.get_request(request).error is None
     assert scheduler.get_request(request).num_prompt_tokens == told.prompt_tokens
+
+
+def _shown() -> dict[str, dict[str, Any]]:
+    """One of each kind, with the parts of them that a person would choose."""
+    return {
+        "picture": {"type": "image", "image": _turned(6)},
+        "clip": {"type": "video", "video": clip(blobs(12, 96, 64), fps=4), "fps": 1.5, "start": 0.5, "end": 2.4},
+        "animation": {"type": "video", "video": _animation(), "start": 0.3},
+        "pages": {"type": "pdf", "pdf": pdf(5), "pages": [2, 4]},
+        "sound": {"type": "audio", "audio": _sound(1.3)},
+    }
+
+
+def _animation() -> bytes:
+    frames, buffer = [Image.fromarray(pixels) for pixels in blobs(4)], io.BytesIO()
+    frames[0].save(buffer, "GIF", save_all=True, append_images=frames[1:], duration=[100, 700, 20, 400])
+    return buffer.getvalue()
+
+
+def _sound(seconds: float) -> bytes:
+    buffer = io.BytesIO()
+    with wave.open(buffer, "wb") as file:
+        file.setnchannels(2)
+        file.setsampwidth(2)
+        file.setframerate(44_100)
+        file.writeframes(bytes(4 * round(seconds * 44_100)))
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("family", "which"),
+    [("pocket", list(_shown())), ("gemma_4", list(_shown())), *(("gemma_4", [name]) for name in _shown())],
+)
+def test_a_chat_is_read_as_it_was_priced_with_its_system_prompt_and_history(
+    family: str, which: list[str], pocket: Any, make: Any
+) -> None:
+    loaded = pocket if family == "pocket" else families.gemma_4()
+    scheduler = make(loaded)
+    parts = [_shown()[name] for name in which if name != "sound" or "audio" in scheduler.takes]
+
+    def read(messages: list[dict[str, Any]]) -> str:
+        told = scheduler.estimate(messages)
+        request = scheduler.get_request(scheduler.add_request(messages=messages, max_tokens=4, temperature=0.0))
+        while scheduler.has_requests():
+            scheduler.step()
+        assert request.error is None
+        assert told.prompt_tokens == request.num_prompt_tokens
+        return str(request.output_text)
+
+    chat = [{"role": "system", "content": "Be brief."}, *_ask(*parts)]
+    chat.append({"role": "assistant", "content": read(chat) or "?"})
+    read([*chat, *_ask(*parts[::-1])])
 
 
 def test_cache_bytes_equal_those_of_real_caches(pocket: Any) -> None:
