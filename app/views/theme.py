@@ -136,6 +136,14 @@ class Theme(QObject):
             hints.setColorScheme(Qt.ColorScheme.Dark if appearance == "dark" else Qt.ColorScheme.Light)
         self._follow(hints.colorScheme())
 
+    def wear(self, window: QWidget) -> None:
+        """Give a window without a parent the style sheet in force; what belongs to it inherits it.
+
+        When the whole application's sheet changes, Qt polishes every widget anew for each of its ancestors.
+        """
+        if self._styled is not None:
+            window.setStyleSheet(style_sheet(self._styled))
+
     def resize(self, percent: int) -> None:
         """Draw all text at this size, in percent of the designed one."""
         if percent == round(100 * self.scale):
@@ -161,7 +169,9 @@ class Theme(QObject):
             app.setFont(ui_font())
         self.tokens = self._styled = tokens
         app.setPalette(palette(tokens))
-        app.setStyleSheet(style_sheet(tokens))
+        for window in app.topLevelWidgets():
+            if window.parentWidget() is None and window.styleSheet():
+                self.wear(window)
         _hand_out_fonts(app)
         self.changed.emit()
 
@@ -266,6 +276,6 @@ def palette(colors: Tokens) -> QPalette:
 
 
 def style_sheet(colors: Tokens) -> str:
-    """The application's style sheet with one appearance's colours filled in."""
+    """A window's style sheet with one appearance's colours filled in."""
     source = (RESOURCES / "styles" / "braid.qss").read_text(encoding="utf-8")
     return Template(source).substitute(dataclasses.asdict(colors))

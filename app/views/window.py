@@ -59,6 +59,7 @@ class Window(QMainWindow):
         settings = preferences.settings
         theme.resize(settings.font_scale)
         theme.apply(settings.appearance)
+        theme.wear(self)
         motion.choose(settings.reduce_motion)
         self.library, self.preferences = library, preferences
         self.presets = Presets(preferences, self)

@@ -2,11 +2,12 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from collections import Counter
 
 import pytest
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QEvent, QObject, Qt
 from PySide6.QtGui import QColor, QFont, QFontInfo
-from PySide6.QtWidgets import QApplication, QLabel, QWidget
+from PySide6.QtWidgets import QApplication, QLabel, QToolTip, QWidget
 
 from app.views.theme import DARK, LIGHT, RESOURCES, Tokens, set_font, style_sheet, theme
 
@@ -56,22 +57,21 @@ def test_the_style_sheet_uses_no_colour_of_its_own(tokens: Tokens) -> None:
     assert set(re.findall(r"#[0-9a-f]{6}", style_sheet(tokens))) <= set(dataclasses.astuple(tokens))
 
 
-def test_the_system_is_followed_at_once_until_told_otherwise(qapp: QApplication, qtbot) -> None:
-    label = QLabel("text")
-    qtbot.addWidget(label)
+def test_the_system_is_followed_at_once_until_told_otherwise(stage, qapp: QApplication, qtbot) -> None:
+    field = stage("Kitchen").window.page.composer.field
     hints = qapp.styleHints()
     theme.apply("system")
     with qtbot.waitSignal(theme.changed):
         hints.colorSchemeChanged.emit(Qt.ColorScheme.Dark)
     assert theme.tokens is DARK
-    assert label.palette().windowText().color() == QColor(DARK.text)
+    assert field.palette().text().color() == QColor(DARK.text)
     hints.colorSchemeChanged.emit(Qt.ColorScheme.Light)
     assert theme.tokens is LIGHT
     theme.apply("dark")
     hints.colorSchemeChanged.emit(Qt.ColorScheme.Light)
     assert theme.tokens is DARK
     theme.apply("light")
-    assert label.palette().windowText().color() == QColor(LIGHT.text)
+    assert field.palette().text().color() == QColor(LIGHT.text)
 
 
 def test_all_text_follows_the_size_at_once_and_comes_back_exactly(qapp: QApplication, qtbot) -> None:
@@ -99,3 +99,36 @@ def test_all_text_follows_the_size_at_once_and_comes_back_exactly(qapp: QApplica
     theme.resize(100)
     assert sizes() == designed
     assert large.font().weight() == QFont.Weight.DemiBold
+
+
+def test_a_change_of_appearance_polishes_each_widget_once(stage, qtbot) -> None:
+    """Polishing them for each of their ancestors took most of the time that a change took."""
+    made = stage("Kitchen")
+    polished: Counter[QWidget] = Counter()
+
+    class Watch(QObject):
+        def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+            if event.type() == QEvent.Type.StyleChange and isinstance(watched, QWidget):
+                polished[watched] += 1
+            return False
+
+    watch = Watch()
+    QApplication.instance().installEventFilter(watch)
+    theme.apply("dark")
+    QApplication.instance().removeEventFilter(watch)
+    assert polished[made.window.page.composer.field]
+    assert max(polished.values()) <= 2
+    assert made.window.styleSheet() == style_sheet(DARK)
+
+
+@pytest.mark.qt_log_ignore("This plugin does not support")
+def test_what_belongs_to_the_window_wears_its_sheet(stage, qtbot) -> None:
+    made = stage("Kitchen")
+    theme.apply("dark")
+    made.window.open_settings()
+    QToolTip.showText(made.window.mapToGlobal(made.window.rect().center()), "A tip", made.window)
+    tip = next(each for each in QApplication.topLevelWidgets() if each.inherits("QTipLabel") and each.isVisible())
+    for each, colour in ((made.window._dialog, DARK.surface), (tip, DARK.raised)):
+        shown = each.grab().toImage()
+        assert shown.pixelColor(shown.width() // 2, 3) == QColor(colour)
+    QToolTip.hideText()
