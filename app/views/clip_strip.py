@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QSignalBlocker, Qt, Signal
-from PySide6.QtWidgets import QDoubleSpinBox, QHBoxLayout, QLabel, QVBoxLayout, QWidget
+from PySide6.QtCore import QSignalBlocker
+from PySide6.QtWidgets import QDoubleSpinBox, QWidget
 
 from app.state.attachment import Attachment, Excerpt
+from app.views.part import PartView
 from app.views.stills import Stills
-from app.views.theme import set_font
 
 if TYPE_CHECKING:
     from app.state.preview import Look
@@ -18,53 +18,17 @@ _STRIP_PX = 72
 _LEAST_S = 0.1
 
 
-class ClipStrip(QWidget):
-    """The strip of one clip.
-
-    Signals:
-        chosen: another part is wanted.
-    """
-
-    chosen = Signal(Excerpt)
+class ClipStrip(PartView):
+    """The strip of one clip."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.start = _seconds("From", self)
-        self.end = _seconds("To", self)
-        self.fps = _number("Frames per second", self, " frames/s")
+        self.start, self.end = _number(" s", 1), _number(" s", 1)
+        self.fps = _number(" frames/s", 2)
         self.fps.setRange(0.05, 30.0)
-        self.fps.setDecimals(2)
-        self.fps.setSingleStep(0.5)
-        self.strip = Stills("Frames that are sent", _STRIP_PX, self)
-        self._note = QLabel(self)
-        self._note.setObjectName("muted")
-        set_font(self._note, 12)
+        fields = (("From", "From", self.start), ("to", "To", self.end), ("at", "Frames per second", self.fps))
+        super().__init__(fields, Stills("Frames that are sent", _STRIP_PX), parent)
         self._fps = 0.0
         self._seconds = 0.0
-        self._lay_out()
-        for box in (self.start, self.end, self.fps):
-            box.valueChanged.connect(self._choose)
-
-    def _lay_out(self) -> None:
-        row = QHBoxLayout()
-        row.setSpacing(8)
-        for word, box in (("From", self.start), ("to", self.end), ("at", self.fps)):
-            label = QLabel(word, self)
-            label.setObjectName("muted")
-            label.setBuddy(box)
-            row.addWidget(label)
-            row.addWidget(box)
-        row.addStretch(1)
-        row.addWidget(self._note)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(8)
-        column.addLayout(row)
-        column.addWidget(self.strip)
-
-    def stops(self) -> list[QWidget]:
-        """What Tab visits, in order."""
-        return [self.start, self.end, self.fps, self.strip]
 
     def show_clip(self, item: Attachment, look: Look | None, usual_fps: float) -> None:
         """Show what is chosen of a clip, and its frames once they are read."""
@@ -101,17 +65,9 @@ class ClipStrip(QWidget):
         )
 
 
-def _number(name: str, parent: QWidget, suffix: str) -> QDoubleSpinBox:
-    box = QDoubleSpinBox(parent)
-    box.setAccessibleName(name)
+def _number(suffix: str, decimals: int) -> QDoubleSpinBox:
+    box = QDoubleSpinBox()
     box.setSuffix(suffix)
-    box.setAlignment(Qt.AlignmentFlag.AlignCenter)
-    box.setKeyboardTracking(False)
-    return box
-
-
-def _seconds(name: str, parent: QWidget) -> QDoubleSpinBox:
-    box = _number(name, parent, " s")
-    box.setDecimals(1)
+    box.setDecimals(decimals)
     box.setSingleStep(0.5)
     return box

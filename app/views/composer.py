@@ -6,18 +6,18 @@ import itertools
 import sys
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QRectF, QSignalBlocker, Signal
-from PySide6.QtGui import QPainter, QPaintEvent, QPen
+from PySide6.QtCore import QSignalBlocker, Signal
+from PySide6.QtGui import QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
 from app.views import drop
 from app.views.buttons import IconButton
 from app.views.chip_row import ChipRow
 from app.views.cost import CostLabel
-from app.views.field import Field
+from app.views.field import Field, paint_outline
 from app.views.notice import Notice, ObstacleBar
 from app.views.queue import QueueView
-from app.views.theme import COLUMN_PX, color, set_font
+from app.views.theme import COLUMN_PX, set_font
 
 if TYPE_CHECKING:
     from app.state.conversation import Conversation
@@ -37,12 +37,7 @@ class Card(QWidget):
         field.focused.connect(self.update)
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self)
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        lit = self._field.hasFocus()
-        painter.setPen(QPen(color("accent" if lit else "control_line"), 1.5 if lit else 1))
-        painter.setBrush(color("raised"))
-        painter.drawRoundedRect(QRectF(self.rect()).adjusted(1, 1, -1, -1), 12, 12)
+        paint_outline(self, self._field)
 
 
 class ComposerView(QWidget):

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QMimeData, Qt, Signal
-from PySide6.QtGui import QFocusEvent, QKeyEvent, QResizeEvent
+from PySide6.QtCore import QMimeData, QRectF, Qt, Signal
+from PySide6.QtGui import QFocusEvent, QKeyEvent, QPainter, QPen, QResizeEvent
 from PySide6.QtWidgets import QPlainTextEdit, QSizePolicy, QWidget
 
 from app.views import drop
-from app.views.theme import TEXT_PX, set_font
+from app.views.theme import TEXT_PX, color, set_font
 
 _MAX_LINES = 8
 _INVITATIONS = (
@@ -91,3 +91,13 @@ class Field(QPlainTextEdit):
         all_shown = self.document().size().height() <= _MAX_LINES
         policy = Qt.ScrollBarPolicy.ScrollBarAlwaysOff if all_shown else Qt.ScrollBarPolicy.ScrollBarAsNeeded
         self.setVerticalScrollBarPolicy(policy)
+
+
+def paint_outline(widget: QWidget, field: Field) -> None:
+    """Draw the surface around a field; its line is the field's focus ring."""
+    painter = QPainter(widget)
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+    lit = field.hasFocus()
+    painter.setPen(QPen(color("accent" if lit else "control_line"), 1.5 if lit else 1))
+    painter.setBrush(color("raised"))
+    painter.drawRoundedRect(QRectF(widget.rect()).adjusted(1, 1, -1, -1), 12, 12)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QSignalBlocker, Qt, Signal
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QSpinBox, QVBoxLayout, QWidget
+from PySide6.QtCore import QSignalBlocker
+from PySide6.QtWidgets import QSpinBox, QWidget
 
 from app.state.attachment import MAX_PAGES, Attachment, Excerpt
+from app.views.part import PartView
 from app.views.stills import Stills
-from app.views.theme import set_font
 
 if TYPE_CHECKING:
     from app.state.preview import Look
@@ -17,45 +17,14 @@ if TYPE_CHECKING:
 _PAGE_PX = 96
 
 
-class PageRange(QWidget):
-    """The pages of one document.
-
-    Signals:
-        chosen: other pages are wanted.
-    """
-
-    chosen = Signal(Excerpt)
+class PageRange(PartView):
+    """The pages of one document."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.first, self.last = QSpinBox(self), QSpinBox(self)
-        self.strip = Stills("Pages that are sent", _PAGE_PX, self)
-        self._note = QLabel(self)
-        self._note.setObjectName("muted")
-        set_font(self._note, 12)
+        self.first, self.last = QSpinBox(), QSpinBox()
+        fields = (("Pages", "First page", self.first), ("to", "Last page", self.last))
+        super().__init__(fields, Stills("Pages that are sent", _PAGE_PX), parent)
         self._pages = 1
-        row = QHBoxLayout()
-        row.setSpacing(8)
-        for word, box, name in (("Pages", self.first, "First page"), ("to", self.last, "Last page")):
-            label = QLabel(word, self)
-            label.setObjectName("muted")
-            box.setAccessibleName(name)
-            box.setAlignment(Qt.AlignmentFlag.AlignCenter)
-            box.setKeyboardTracking(False)
-            box.valueChanged.connect(self._choose)
-            row.addWidget(label)
-            row.addWidget(box)
-        row.addStretch(1)
-        row.addWidget(self._note)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(8)
-        column.addLayout(row)
-        column.addWidget(self.strip)
-
-    def stops(self) -> list[QWidget]:
-        """What Tab visits, in order."""
-        return [self.first, self.last, self.strip]
 
     def show_document(self, item: Attachment, look: Look | None) -> None:
         """Show what is chosen of a document, and its pages once they are drawn."""

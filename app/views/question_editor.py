@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QEvent, QRectF, Qt, Signal
-from PySide6.QtGui import QKeyEvent, QPainter, QPaintEvent, QPen
+from PySide6.QtCore import QEvent, Qt, Signal
+from PySide6.QtGui import QKeyEvent, QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
 
-from app.views.field import Field
-from app.views.theme import color, set_font
+from app.views.escape import claims_escape
+from app.views.field import Field, paint_outline
+from app.views.theme import set_font
 
 
 class Words(Field):
@@ -21,11 +22,7 @@ class Words(Field):
 
     def event(self, event: QEvent) -> bool:
         """Take Escape before the window's shortcut does."""
-        override = event.type() == QEvent.Type.ShortcutOverride
-        if override and isinstance(event, QKeyEvent) and event.key() == Qt.Key.Key_Escape:
-            event.accept()
-            return True
-        return super().event(event)
+        return claims_escape(event) or super().event(event)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         if event.key() == Qt.Key.Key_Escape:
@@ -81,9 +78,4 @@ class QuestionEditor(QWidget):
         self.sent.emit(self.field.toPlainText())
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self)
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        lit = self.field.hasFocus()
-        painter.setPen(QPen(color("accent" if lit else "control_line"), 1.5 if lit else 1))
-        painter.setBrush(color("raised"))
-        painter.drawRoundedRect(QRectF(self.rect()).adjusted(1, 1, -1, -1), 12, 12)
+        paint_outline(self, self.field)

@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QAbstractButton, QLineEdit, QMenu, QWidget
 
 from app.views import glyph
 from app.views.buttons import IconButton
+from app.views.escape import claims_escape
 from app.views.theme import SMALL_PX, UI_PX, color, ui_font
 
 if TYPE_CHECKING:
@@ -30,11 +31,7 @@ class Title(QLineEdit):
 
     def event(self, event: QEvent) -> bool:
         """Take Escape before the window's shortcut does."""
-        override = event.type() == QEvent.Type.ShortcutOverride
-        if override and isinstance(event, QKeyEvent) and event.key() == Qt.Key.Key_Escape:
-            event.accept()
-            return True
-        return super().event(event)
+        return claims_escape(event) or super().event(event)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         if event.key() == Qt.Key.Key_Escape:
