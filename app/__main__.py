@@ -16,12 +16,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import qasync
-from PySide6.QtCore import QEvent, QLockFile, QObject, QTimer, Signal
+from PySide6.QtCore import QEvent, QObject, QTimer, Signal
 from PySide6.QtGui import QFileOpenEvent
 from PySide6.QtWidgets import QApplication, QWidget
 
 from app import __version__, faults, mac
 from app import settings as settings_file
+from app.inbox import Inbox
+from app.instance import Instance
 from app.state.activity import Activity
 from app.state.library import Library
 from app.state.model import Model
@@ -102,7 +104,7 @@ class Application(QApplication):
         self.setApplicationVersion(__version__)
         self.setQuitOnLastWindowClosed(False)  # the loop ends after the clean-up, not before
         self.lastWindowClosed.connect(self.ending)
-        self.inbox = mac.Inbox(self)
+        self.inbox = Inbox(self)
 
     def event(self, event: QEvent) -> bool:
         """Turn the system's wishes into signals."""
@@ -138,8 +140,10 @@ class FirstPaint(QObject):
 class Program:
     """Settings, state and window of one run, made in this order and ended in reverse."""
 
-    def __init__(self, app: Application, options: Options, places: Places) -> None:
+    def __init__(self, app: Application, options: Options, places: Places, instance: Instance | None = None) -> None:
+        """Make everything; `instance` None: later starts are not listened to."""
         self._options = options
+        self._instance = instance
         self.settings, self._note = settings_file.load(places.settings)
         chosen = Path(self.settings.model) if self.settings.model else POCKET
         self.model = Model(options.model or chosen, self.settings.engine, embedded=POCKET)
@@ -177,6 +181,9 @@ class Program:
             ending.push_async_callback(self.library.end_answers)
             ending.callback(self.window.hide)
             await self._show()
+            if self._instance is not None:
+                ending.push_async_callback(self._instance.close)
+                await self._instance.listen(self._greet)
             self._loading.start(self._load(), "loading the model")
             self.window.warm_up()
             await self.library.restore()
@@ -213,6 +220,11 @@ class Program:
             self.model.unload_after(self.settings.unload_after_minutes)
         elif key == "model_folders":
             self.models.refresh()
+
+    def _greet(self, files: Sequence[Path]) -> None:
+        """Come to the front with what a later start has brought."""
+        self._app.inbox.bring(files)
+        self.window.present()
 
     def _attach(self, files: Sequence[Path]) -> None:
         if files:
@@ -254,19 +266,28 @@ def main(argv: Sequence[str] | None = None) -> int:
 
         return selftest.main(_drive, as_json=options.selftest == "json")
     places = Places.of(options.profile)
+    instance = Instance(places.data)
     try:
+        places.data.mkdir(parents=True, exist_ok=True)
+        role = instance.settle(options.files)
+        if role != "first":
+            return _end_later(options, answered=role == "later")
         log_file = faults.log_to(places.logs)
         faults.trace_crashes(places.logs / "crash.log")
-        places.data.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         sys.stderr.write(f"Braid cannot write to {error.filename}. Check the folder, or choose one with --profile.\n")
         return 1
-    lock = QLockFile(str(places.data / "braid.lock"))
-    lock.setStaleLockTime(0)
-    if not lock.tryLock(0):
-        sys.stderr.write("Braid is already running with these chats. Use its window, or --profile for others.\n")
+    return _run(options, places, log_file, instance=instance)
+
+
+def _end_later(options: Options, *, answered: bool) -> int:
+    """Say what a start cannot do while another one runs with the same chats; the exit status."""
+    if not answered:
+        sys.stderr.write("Braid is already running with these chats, but does not answer. End it and start again.\n")
         return 1
-    return _run(options, places, log_file)
+    if options.model is not None:
+        sys.stderr.write("Braid is already running with these chats. Choose the model in its window.\n")
+    return 0
 
 
 def _drive(profile: Path, drive: Drive) -> None:
@@ -284,12 +305,14 @@ async def _driven(program: Program, drive: Drive) -> None:
         await running
 
 
-def _run(options: Options, places: Places, log_file: Path, drive: Drive | None = None) -> int:
+def _run(
+    options: Options, places: Places, log_file: Path, drive: Drive | None = None, instance: Instance | None = None
+) -> int:
     sys.setswitchinterval(_SWITCH_INTERVAL_S)
     app = Application(sys.argv[:1])
     with qasync.QEventLoop(app) as loop:
         asyncio.set_event_loop(loop)
-        program = Program(app, options, places)
+        program = Program(app, options, places, instance)
         faults.catch(loop, program.library.tell, log_file)
         loop.run_until_complete(program.run() if drive is None else _driven(program, drive))
     return 0

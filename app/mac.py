@@ -4,48 +4,12 @@ from __future__ import annotations
 
 import ctypes
 import sys
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any, Protocol
-
-from PySide6.QtCore import QObject, QTimer
-from PySide6.QtGui import QFileOpenEvent
 
 MAC = sys.platform == "darwin"
 _USER_INITIATED = 0x00FFFFFF
 """NSActivityUserInitiated: no App Nap, and the machine stays awake."""
-
-
-class Inbox(QObject):
-    """Files that the system hands over: dropped on the Dock's icon, or opened with Braid in the Finder.
-
-    Each comes as an event of its own, and the first ones may come before anybody can take them. What came together is
-    handed on together, in order.
-    """
-
-    def __init__(self, parent: QObject | None = None) -> None:
-        super().__init__(parent)
-        self._files: list[Path] = []
-        self._take: Callable[[Sequence[Path]], None] | None = None
-
-    def put(self, event: QFileOpenEvent) -> bool:
-        """Keep the event's file; False for an address that is no file."""
-        if not event.file():
-            return False
-        self._files.append(Path(event.file()))
-        if len(self._files) == 1:
-            QTimer.singleShot(0, self, self._hand_on)
-        return True
-
-    def open_with(self, take: Callable[[Sequence[Path]], None]) -> None:
-        """Hand what has come so far, and all that follows, to `take`."""
-        self._take = take
-        self._hand_on()
-
-    def _hand_on(self) -> None:
-        if self._take is not None and self._files:
-            files, self._files = self._files, []
-            self._take(files)
 
 
 class Runtime(Protocol):

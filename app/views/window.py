@@ -129,6 +129,13 @@ class Window(QMainWindow):
             button.clicked.connect(action.toggle)
         QShortcut(QKeySequence(Qt.Key.Key_Escape), self, self._escape)
 
+    def present(self) -> None:
+        """Come to the front, out of the dock or the task bar if need be."""
+        self.setWindowState(self.windowState() & ~Qt.WindowState.WindowMinimized)
+        self.show()
+        self.raise_()
+        self.activateWindow()
+
     def warm_up(self) -> None:
         """Fetch what drawing an answer takes, most of it beside the GUI thread; called once the window is painted."""
         from app.views import answer, markdown, question

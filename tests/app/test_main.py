@@ -8,6 +8,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import time
 from contextlib import closing
 from pathlib import Path
 
@@ -15,6 +16,7 @@ import pytest
 
 from app.__main__ import POCKET, Options, Places, parse
 
+SAMPLES = Path(__file__).parents[2] / "resources" / "samples"
 LATER = [
     "numpy",
     "PIL",
@@ -123,10 +125,14 @@ def test_what_is_loaded_later_bears_these_names():
     assert [name for name in LATER if importlib.util.find_spec(name) is None] == []
 
 
+def ends_with(process, status, words):
+    _, told = process.communicate(timeout=20)
+    return (process.returncode, told) == (status, words)
+
+
 def ends_cleanly(process, number):
     process.send_signal(number)
-    _, told = process.communicate(timeout=20)
-    return (process.returncode, told) == (0, "")
+    return ends_with(process, 0, "")
 
 
 def test_ctrl_c_ends_it_cleanly(processes, tmp_path):
@@ -139,13 +145,42 @@ def test_ctrl_c_ends_it_cleanly(processes, tmp_path):
         assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
 
 
-def test_a_second_one_with_the_same_chats_says_so_and_a_dead_one_holds_nobody_up(processes, tmp_path):
+def wait_for(file):
+    until = time.monotonic() + 20
+    while not file.exists() and time.monotonic() < until:
+        time.sleep(0.005)
+
+
+def attached(profile):
+    """Names of the files in the drafts of a profile."""
+    with closing(sqlite3.connect(profile / "library.sqlite")) as connection:
+        drafts = connection.execute("SELECT attachments FROM drafts").fetchall()
+    return [each["name"] for (text,) in drafts for each in json.loads(text)]
+
+
+def test_later_starts_hand_their_files_to_the_first_one(processes, tmp_path):
+    first = start(tmp_path, "--model", tmp_path / "none")
+    processes.append(first)
+    wait_for(tmp_path / "braid.lock")
+    at_once = start(tmp_path, SAMPLES / "sign.png")  # while the first one has no window yet
+    processes.append(at_once)
+    assert ends_with(at_once, 0, "")
+    later = start(tmp_path, SAMPLES / "chart.png", "--model", tmp_path / "other")
+    processes.append(later)
+    assert ends_with(later, 0, "Braid is already running with these chats. Choose the model in its window.\n")
+    read_until(first, "painted")
+    assert ends_cleanly(first, signal.SIGTERM)
+    assert sorted(attached(tmp_path)) == ["chart.png", "sign.png"]
+
+
+def test_one_that_does_not_answer_is_told_and_a_dead_one_holds_nobody_up(processes, tmp_path):
     first = start(tmp_path, "--model", tmp_path / "none")
     processes.append(first)
     read_until(first, "painted")
+    first.send_signal(signal.SIGSTOP)
     second = start(tmp_path)
     processes.append(second)
-    assert "already running" in second.communicate(timeout=20)[1]
+    assert "does not answer" in second.communicate(timeout=20)[1]
     assert second.returncode == 1
     first.kill()
     first.wait()

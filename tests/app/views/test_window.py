@@ -378,3 +378,14 @@ def test_the_keyboard_writes_to_the_next_chat_when_a_tab_is_closed(stage, qtbot)
     qtbot.keyClick(window, Qt.Key.Key_W, Qt.KeyboardModifier.ControlModifier)
     qtbot.waitUntil(lambda: len(window.library.tabs) == 1)
     assert window.page.composer.field.hasFocus()
+
+
+def test_a_window_in_the_dock_comes_out_to_the_front_as_large_as_it_was(stage, qtbot) -> None:
+    window = stage("Kitchen").window
+    window.showMaximized()
+    window.showMinimized()
+    window.present()
+    qtbot.waitUntil(window.isActiveWindow)
+    assert not window.isMinimized()
+    assert window.isMaximized()
+    assert window.isVisible()
