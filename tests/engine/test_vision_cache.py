@@ -17,7 +17,6 @@ from engine.vision_cache import VisionCache
 from tests.engine import tiny
 from tests.engine.solo import solo
 
-
 _HELD = (
     None,
     Image.Transpose.FLIP_LEFT_RIGHT,
