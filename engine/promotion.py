@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import logging
 from concurrent.futures import Future, wait
 
 from engine.models.layers import Codec, State
 from engine.prefix_cache import Prefix, Run
 from engine.prefix_key import Key
 from engine.ssd_cache import Piece, SsdCache
+
+log = logging.getLogger(__name__)
 
 _WORTHWHILE = 64
 """Positions that the disk must know beyond memory for reading them to be quicker than computing them."""
@@ -39,8 +42,14 @@ class Promotion:
             if not job.done():
                 return True
             del self._jobs[request_id]
-            if (pieces := job.result()) is not None:
-                self._found[request_id] = _prefix(pieces, length)
+            try:
+                pieces = job.result()
+                if pieces is not None:
+                    self._found[request_id] = _prefix(pieces, length)
+                    return False
+            except Exception:
+                # Not tried again: the prompt is computed.
+                log.exception("A prefix of %d tokens could not be read", length)
                 return False
         # What was damaged or gone is forgotten by now; something shorter may be left.
         match = ssd.find(key)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,6 +12,8 @@ from engine.host_array import to_host
 from engine.prefix_tree import Entry, Node, PrefixTree
 from engine.ssd_cache import Piece, SsdCache
 from engine.ssd_folder import FileName
+
+log = logging.getLogger(__name__)
 
 _UNIT_BYTES = 32_000_000
 """Copied to the host in one unit while nothing else is to be done: a newcomer waits no longer than for this."""
@@ -67,7 +70,12 @@ class Spill:
             return 0
         if entry.nbytes > self._ssd.room and self._ssd.busy:
             return None
-        arrays = to_host(entry.data.arrays)
+        try:
+            arrays = to_host(entry.data.arrays)
+        except (RuntimeError, ValueError, MemoryError):
+            log.exception("A prefix could not be copied for the disk")
+            entry.offered = True  # or the same unit would fail for ever
+            return 0
         entry.offered = self._ssd.submit(
             Piece(kind, node.parent.id, node.run, node.start, arrays, _meta(kind, entry.data))
         )

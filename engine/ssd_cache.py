@@ -227,6 +227,10 @@ class SsdCache:
                 self._report(error)
             except ModelLoadError as error:
                 self.problem = str(error)
+            except Exception:
+                # Whoever waits for the writer would wait for ever if it ended here.
+                log.exception("The cache folder's writer failed (%s)", self._root)
+                self.write_errors += 1
         self._opened.set()
 
     def _report(self, error: OSError) -> None:

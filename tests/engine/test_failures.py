@@ -9,9 +9,11 @@ from typing import Any
 import mlx.core as mx
 import pytest
 
-from engine import MLLMScheduler, RequestOutput
+from engine import MLLMScheduler, RequestOutput, tensor_file
 from engine.detokenizer import Detokenizer
-from tests.engine import tiny
+from engine.models.encoding import Encoding
+from engine.prompt import prepare_prompt
+from tests.engine import cold_tier, tiny
 from tests.engine.solo import solo
 
 GOOD = {"good": tiny.chat("hello there"), "other": tiny.chat("what is the sea?")}
@@ -177,14 +179,20 @@ def test_a_failing_prefill_ends_only_its_request(tiny_model, make, fault):
     assert_failed(ended["bad"], "The model failed on this message")
 
 
-def test_memory_that_runs_out_is_told_as_such(make, monkeypatch):
+@pytest.mark.parametrize(
+    "error",
+    [RuntimeError("[malloc] Unable to allocate 99 bytes: out of memory"), MemoryError()],
+    ids=["device", "host"],
+)
+@pytest.mark.parametrize("method", ["prefill", "decode"])
+def test_memory_that_runs_out_is_told_as_such(method, error, make, monkeypatch):
     scheduler = make(tiny.hybrid())
     add(scheduler, "big", tiny.chat("big"))
 
     def full(*_: Any) -> None:
-        raise RuntimeError("[malloc] Unable to allocate 99 bytes: out of memory")
+        raise error
 
-    monkeypatch.setattr(scheduler.port, "prefill", full)
+    monkeypatch.setattr(scheduler.port, method, full)
     assert_failed(finish(scheduler)["big"], "There was not enough memory for this answer. Close other chats")
 
 
@@ -197,6 +205,99 @@ def test_a_picture_the_tower_fails_on_ends_only_its_request(tiny_model, make, fa
     ended = finish(scheduler)
     assert_good(ended, tiny_model)
     assert_failed(ended["bad"], "The model failed on this message")
+
+
+@pytest.mark.parametrize("block", [0, 1, 3])
+def test_a_picture_the_tower_fails_on_half_way_ends_only_its_request(block, tiny_model, make, monkeypatch):
+    """At the first block, at a later one, and at the merger after the last."""
+    scheduler = make(tiny_model, unit_budget_ms=1.0)
+    add(scheduler, "good", GOOD["good"])
+    scheduler.add_request(tiny.chat("x", 1), [tiny.picture(160, 160, 1)], request_id="bad", temperature=0.0)
+    add(scheduler, "other", GOOD["other"])
+    advance, calls = Encoding.advance, []
+
+    def broken(self: Encoding, budget_s: float) -> bool:
+        calls.append(budget_s)
+        if len(calls) > block:
+            raise Boom("the tower is on fire")
+        return advance(self, 0.0)
+
+    monkeypatch.setattr(Encoding, "advance", broken)
+    ended = finish(scheduler)
+    assert_good(ended, tiny_model)
+    assert_failed(ended["bad"], "The model failed on this message (the tower is on fire)")
+    assert len(calls) == block + 1
+    monkeypatch.undo()
+    scheduler.add_request(tiny.chat("x", 1), [tiny.picture(160, 160, 1)], request_id="again", temperature=0.0)
+    assert finish(scheduler)["again"].error is None
+
+
+def test_what_fails_after_the_last_token_costs_only_what_would_have_been_kept(make, monkeypatch, caplog):
+    """The unit that stores what a finished row has computed belongs to no request any more."""
+    scheduler = make(tiny.hybrid())
+    add(scheduler, "good", GOOD["good"])
+    while not scheduler.batch.decoding:
+        scheduler.step()
+    monkeypatch.setattr(scheduler.caches.prefix, "store", raising("no room"))
+    assert_good(finish(scheduler), tiny.hybrid(), ["good"])
+    while scheduler.step().has_work:
+        pass
+    assert not scheduler.batch._groups
+    assert "unit failed" in caplog.text
+    monkeypatch.undo()
+    add(scheduler, "other", GOOD["other"])
+    assert_good(finish(scheduler), tiny.hybrid(), ["other"])
+
+
+def test_a_check_of_drafts_that_fails_costs_nobody_an_answer(make, monkeypatch):
+    scheduler = make(tiny.headed(), enable_mtp=True, mtp_policy="always")
+    monkeypatch.setattr(scheduler.port, "verify", raising("the check is on fire"))
+    add(scheduler, "good", GOOD["good"])
+    assert_good(finish(scheduler), tiny.hybrid(), ["good"])
+    assert scheduler.get_stats()["mtp"]["errors"] > 0
+
+
+def test_a_disk_whose_reader_fails_costs_only_the_time(make, monkeypatch, tmp_path, caplog):
+    config = {"ssd_cache_dir": tmp_path / "ssd"}
+    cold_tier.identify(tiny.hybrid()[0], tmp_path / "model", monkeypatch)
+    prompt = tiny.chat("a long question that is worth its place on the disk, since it goes on and on and on")
+    scheduler = make(tiny.hybrid(), **config)
+    add(scheduler, "first", prompt)
+    first = finish(scheduler)["first"]
+    cold_tier.write(scheduler)
+    scheduler.caches.close()
+    scheduler = make(tiny.hybrid(), **config)
+    monkeypatch.setattr(tensor_file, "read", raising("not enough memory"))
+    add(scheduler, "again", prompt)
+    add(scheduler, "good", GOOD["good"])
+    ended = finish(scheduler)
+    assert_good(ended, tiny.hybrid(), ["good"])
+    assert (ended["again"].output_token_ids, ended["again"].cached_tokens) == (first.output_token_ids, 0)
+    assert "could not be read" in caplog.text
+    scheduler.caches.close()
+
+
+@pytest.mark.parametrize("part", ["engine.spill.to_host", "engine.tensor_file.write"])
+def test_a_disk_whose_writer_fails_costs_only_what_would_have_been_kept(part, make, monkeypatch, tmp_path, caplog):
+    """Copying to the host is a unit, writing has its own thread; neither is tried for ever, and stopping does not hang."""
+    cold_tier.identify(tiny.hybrid()[0], tmp_path / "model", monkeypatch)
+    scheduler = make(tiny.hybrid(), ssd_cache_dir=tmp_path / "ssd")
+    monkeypatch.setattr(part, raising("not enough memory", RuntimeError))
+    add(scheduler, "good", GOOD["good"])
+    assert_good(finish(scheduler), tiny.hybrid(), ["good"])
+    cold_tier.write(scheduler)
+    scheduler.caches.close()
+    assert not list((tmp_path / "ssd").rglob("*.safetensors*"))
+    assert "failed" in caplog.text or "could not be copied" in caplog.text
+
+
+def raising(words: str, kind: type[Exception] = Boom) -> Callable[..., Any]:
+    """Stands in for anything and fails."""
+
+    def fail(*_: Any, **__: Any) -> Any:
+        raise kind(words)
+
+    return fail
 
 
 def test_a_file_that_is_no_picture_ends_only_its_request(make, tmp_path):
@@ -264,6 +365,15 @@ def test_a_prompt_beyond_the_context_is_refused_with_both_numbers(make):
     assert ended["long"].completion_tokens == 0
     assert [ended[name].completion_tokens for name in ("fits", "room")] == [1, 5]
     assert {ended[name].finish_reason for name in ("fits", "room")} == {"length"}
+
+
+def test_pictures_count_towards_the_context(make):
+    scheduler = make(tiny.hybrid(), max_kv_size=100)
+    prompt, pictures = tiny.chat("what?", 2), [tiny.picture(224, 224, seed) for seed in range(2)]
+    scheduler.add_request(prompt, pictures, request_id="long")
+    tokens = len(prepare_prompt(scheduler.port, prompt, pictures).ids)
+    assert tokens > 100 > tokens - 49
+    assert_failed(finish(scheduler)["long"], f"takes {tokens} tokens, but the model reads at most 100")
 
 
 def test_the_models_own_context_holds_where_none_is_configured(make):

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
+import random
+import threading
 from collections import Counter
+from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import wait
+from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
+from itertools import count
 from typing import Any
 
 import pytest
@@ -51,8 +57,9 @@ class Run:
         self.prompts[name] = (self.scheduler.port.tokenizer.encode(prompt), tokens)
 
     def abort(self, number: int) -> None:
+        """From another thread, as a window's buttons or a server's connections would."""
         name = f"request {number}"
-        if self.scheduler.abort_request(name):
+        if _elsewhere(lambda: self.scheduler.abort_request(name)):
             assert not self.ends[name]
             self.aborted.add(name)
         else:
@@ -93,6 +100,15 @@ class Run:
         assert live == {request.request_id for request in scheduler.waiting} | set(scheduler.running)
 
 
+def _elsewhere(work: Callable[[], bool]) -> bool:
+    """Do something on a thread of its own."""
+    found: list[bool] = []
+    thread = threading.Thread(target=lambda: found.append(work()))
+    thread.start()
+    thread.join()
+    return found[0]
+
+
 @settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     config=configs,
@@ -116,7 +132,7 @@ def test_any_schedule(make_scripted, config, schedule, decode_faults, prefill_fa
     assert_empty(scheduler)
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     config=configs,
     schedule=st.lists(
@@ -126,22 +142,104 @@ def test_any_schedule(make_scripted, config, schedule, decode_faults, prefill_fa
         min_size=1,
         max_size=8,
     ),
+    decode_faults=st.sets(st.integers(0, 20), max_size=2),
+    prefill_faults=st.sets(st.integers(0, 10), max_size=1),
 )
-def test_any_schedule_on_a_real_model(make, config, schedule):
+def test_any_schedule_on_a_real_model(make, config, schedule, decode_faults, prefill_faults):
     scheduler = make(tiny.hybrid(), **{spec.name: getattr(config, spec.name) for spec in fields(config)})
     run = Run(scheduler)
-    for action, *arguments in schedule:
-        getattr(run, action)(*arguments)
-    run.drain()
+    with faulty(scheduler, decode=decode_faults, prefill=prefill_faults) as raised:
+        for action, *arguments in schedule:
+            getattr(run, action)(*arguments)
+        run.drain()
     for name, (prompt, tokens) in run.prompts.items():
         key = (tuple(prompt), tokens)
         if key not in _alone:
             _alone[key] = solo(*tiny.hybrid(), scheduler.port.tokenizer.decode(prompt), max_tokens=tokens)
-        given_tokens = list(run.last[name].output_token_ids)
+        given_tokens, reason = list(run.last[name].output_token_ids), run.last[name].finish_reason
         assert given_tokens == _alone[key][: len(given_tokens)]
-        assert run.last[name].finish_reason == "length" or name in run.aborted
+        assert reason == "length" or (reason == "abort" and name in run.aborted) or (reason == "error" and raised)
     assert_empty(scheduler)
     scheduler.intake.close()
+
+
+@contextmanager
+def faulty(scheduler: MLLMScheduler, **faults: Collection[int]) -> Iterator[list[str]]:
+    """Methods of the port raise at these calls; gives a list of those that did."""
+    raised: list[str] = []
+    port = scheduler.port
+
+    def wrap(method: str, numbers: Collection[int]) -> None:
+        plain, calls = getattr(port, method), count()
+
+        def call(*args: Any) -> Any:
+            if next(calls) in numbers:
+                raised.append(method)
+                raise scripted.Fault(method)
+            return plain(*args)
+
+        setattr(port, method, call)
+
+    for method, numbers in faults.items():
+        wrap(method, numbers)
+    try:
+        yield raised
+    finally:
+        for method in faults:
+            delattr(port, method)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_threads_that_abort_while_the_loop_runs(make_scripted, run, seed):
+    """Sixty requests, a few device failures, and three threads that abort whatever they come upon."""
+    rng = random.Random(seed)
+    config = MLLMSchedulerConfig(max_num_seqs=6, prefill_step_size=100, lend_stream=bool(seed % 2))
+    scheduler, _ = make_scripted(config)
+    scheduler.port.decode_faults = set(rng.sample(range(200), 4))
+    scheduler.port.prefill_faults = set(rng.sample(range(60), 2))
+    asked = [(chr(97 + number % 4) * rng.choice(LENGTHS[:6]), rng.randrange(1, 40)) for number in range(60)]
+    aborted: set[str] = set()
+    over = threading.Event()
+
+    def abort(choose: random.Random) -> None:
+        while not over.wait(0.002):
+            name = f"request {choose.randrange(60)}"
+            if scheduler.abort_request(name):
+                aborted.add(name)
+
+    async def read(number: int) -> list[RequestOutput]:
+        prompt, tokens = asked[number]
+        name = f"request {number}"
+        await scheduler.add_request_async(prompt, request_id=name, max_tokens=tokens, temperature=0.0)
+        return [output async for output in scheduler.stream_outputs(name)]
+
+    async def work() -> list[list[RequestOutput]]:
+        await scheduler.start()
+        threads = [threading.Thread(target=abort, args=(random.Random(seed * 10 + n),)) for n in range(3)]
+        for thread in threads:
+            thread.start()
+        try:
+            return await asyncio.gather(*(read(number) for number in range(60)))
+        finally:
+            over.set()
+            for thread in threads:
+                thread.join()
+            assert_empty(scheduler)
+            await scheduler.stop()
+
+    streams = run(work())
+    for number, outputs in enumerate(streams):
+        prompt, tokens = asked[number]
+        expected = scripted.answer(scheduler.port.tokenizer.encode(prompt), tokens)
+        assert [output.finished for output in outputs] == [False] * (len(outputs) - 1) + [True]
+        assert "".join(output.new_text for output in outputs) == outputs[-1].output_text
+        told = [token for output in outputs for token in output.new_token_ids]
+        assert told == list(outputs[-1].output_token_ids) == expected[: len(told)]
+        reason = outputs[-1].finish_reason
+        assert reason in ("abort", "error") or told == expected
+        assert reason != "abort" or f"request {number}" in aborted
+    assert scheduler.num_requests_processed == 60
+    assert not scheduler.output_queues
 
 
 _alone: dict[tuple[tuple[int, ...], int], list[int]] = {}
@@ -167,6 +265,7 @@ def assert_empty(scheduler: MLLMScheduler) -> None:
     assert not scheduler._ready
     assert not scheduler.uid_to_request_id
     assert not scheduler.intake._jobs
+    assert not scheduler.caches.prefix._active
 
 
 @pytest.fixture
