@@ -380,6 +380,7 @@ def test_the_keyboard_writes_to_the_next_chat_when_a_tab_is_closed(stage, qtbot)
     assert window.page.composer.field.hasFocus()
 
 
+@pytest.mark.qt_log_ignore("This plugin does not support")
 def test_a_window_in_the_dock_comes_out_to_the_front_as_large_as_it_was(stage, qtbot) -> None:
     window = stage("Kitchen").window
     window.showMaximized()
