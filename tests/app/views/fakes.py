@@ -18,6 +18,7 @@ from app.state.attachment import Attachment
 from app.state.branch import Offers
 from app.state.composer import Composer, Desk
 from app.state.forecast import Cost
+from app.state.models import Entry as ListedModel
 from app.state.preview import Look
 from app.state.queue import Queue
 from app.state.shelf import Entry
@@ -27,6 +28,10 @@ from app.state.vitals import Sample
 from app.storage.search import Found
 from engine.config import MLLMSchedulerConfig
 from engine.messages import MediaKind
+from engine.models.catalog import ModelCard
+from engine.models.fit import Fit
+from engine.models.local import LocalModel
+from engine.models.weights import Weights
 from engine.request import Phase
 from tests.fakes import FakeScheduler
 
@@ -52,6 +57,31 @@ def attachment(
     return Attachment(
         id=number, name=name, path=Path(name), width=width, height=height, thumbnail=data.getvalue(), **facts
     )
+
+
+GB = 10**9
+FITS = Fit(3 * GB, GB // 2, 14 * GB, 32768)
+
+
+def entry(
+    name: str = "Qwen",
+    *,
+    problem: str = "",
+    missing: Sequence[str] = (),
+    fit: Fit = FITS,
+    embedded: bool = False,
+    takes: Sequence[MediaKind] = ("image", "video"),
+    head: bool = False,
+) -> ListedModel:
+    """A model as the list shows it."""
+    card = ModelCard(name, "qwen3_vl", True, 3 * GB, frozenset(takes), "4 bit", 262144, head)
+    folder = Path("/models") / name.lower()
+    repo = f"owner/{name}" if missing else ""
+    model = LocalModel(folder, folder, repo, name, card, Weights({}, head), tuple(missing), 3 * GB, problem)
+    return ListedModel(model, None if problem else fit, embedded)
+
+
+POCKET = entry("Pocket", embedded=True, head=True)
 
 
 class HeldTasks(Tasks):

@@ -7,30 +7,12 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QAbstractButton, QApplication, QFileDialog, QLineEdit
 
-from app.state.models import Entry
 from app.views import model_words as words
 from app.views.download_row import DownloadRow
 from app.views.model_row import ModelRow
-from engine.models.catalog import ModelCard
-from engine.models.fit import Fit
-from engine.models.local import LocalModel
-from engine.models.weights import Weights
-from tests.app.views.fakes import Transfer
+from tests.app.views.fakes import FITS, GB, POCKET, Transfer, entry
 
 pytestmark = pytest.mark.qt_log_ignore("This plugin does not support")
-GB = 10**9
-FITS = Fit(3 * GB, GB // 2, 14 * GB, 32768)
-
-
-def entry(name="Qwen", *, problem="", missing=(), fit=FITS, embedded=False, takes=("image", "video"), head=False):
-    card = ModelCard(name, "qwen3_vl", True, 3 * GB, frozenset(takes), "4 bit", 262144, head)
-    folder = Path("/models") / name.lower()
-    repo = f"owner/{name}" if missing else ""
-    model = LocalModel(folder, folder, repo, name, card, Weights({}, head), tuple(missing), 3 * GB, problem)
-    return Entry(model, None if problem else fit, embedded)
-
-
-POCKET = entry("Pocket", embedded=True, head=True)
 
 
 @pytest.fixture
