@@ -1,20 +1,22 @@
-"""How late a 10 ms timer in the real window fires while three tabs stream: prints one JSON line.
+"""How late a 10 ms timer in the real window fires while tabs stream and the panel is open: prints one JSON line.
 
-    python -m tests.app.heartbeat [ROUNDS]
+    python -m tests.app.heartbeat [ROUNDS [TABS ...]]
 
-Each round asks in three tabs at once: a count, a story, and a 448 x 448 picture after more than 500 tokens of words, so
-that decoding, a long prefill and vision encoding all fall into the measured stretch. The import of mlx-vlm and the
-loading of the model are measured apart.
+Each round asks in all tabs at once, in four unless told otherwise. The first asks about a 448 x 448 picture after more
+than 500 tokens of words, the others for a count and for stories, every fifth about the words again, so that decoding,
+a long prefill and vision encoding all fall into the measured stretch. Importing mlx-vlm and loading the model are
+measured apart.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
-from statistics import median
-from time import monotonic, perf_counter, process_time
+from time import monotonic, perf_counter, thread_time
 from typing import Any
 
 from PIL import Image, ImageDraw
@@ -25,11 +27,15 @@ from tests.app.quiet import Control, noise
 
 INTERVAL_MS = 10
 _WORDS = "Look at the picture with care and then count everything that you can see in it, one by one. " * 26
+_ASKED = (_WORDS, "Count to 30.", "Tell me a story.", "Tell me another story.")
 _BINS_MS = (1, 2, 4, 8, 16, 32, 64, 128)
 
 
 class Heartbeat(QObject):
-    """A precise timer that remembers how late it fired, in milliseconds."""
+    """A precise timer that remembers, in milliseconds, how late it fired and for how long its thread worked until then.
+
+    A machine with other things to do makes it late as well; the thread's processor time tells what is its own doing.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -38,75 +44,87 @@ class Heartbeat(QObject):
         self._last: float | None = None
         self._worked = 0.0
         self.late: list[float] = []
-        self.own: list[float] = []
-        """The same without what other programs took from this one: no more than the processor time it has had."""
+        self.worked: list[float] = []
         self._timer.start()
 
-    def take(self) -> list[float]:
-        """What was measured since the last call."""
-        late, self.late, self.own = self.late, [], []
-        return late
+    def take(self) -> tuple[list[float], list[float]]:
+        """Lateness and work, beat by beat, since the last call."""
+        taken, self.late, self.worked = (self.late, self.worked), [], []
+        return taken
 
     def stop(self) -> None:
         """Measure no more."""
         self._timer.stop()
 
     def _beat(self) -> None:
-        now, worked = perf_counter(), process_time()
+        now, worked = perf_counter(), thread_time()
         if self._last is not None:
             self.late.append(max((now - self._last) * 1e3 - INTERVAL_MS, 0.0))
-            self.own.append(min(self.late[-1], (worked - self._worked) * 1e3))
+            self.worked.append((worked - self._worked) * 1e3)
         self._last, self._worked = now, worked
 
 
-def summary(late: list[float]) -> dict[str, Any]:
-    """p50, p99, max in milliseconds and a histogram of a stretch."""
-    ordered = sorted(late)
-    bins = {f"<= {edge} ms": sum(value <= edge for value in ordered) for edge in _BINS_MS}
+def summary(late: list[float], worked: list[float]) -> dict[str, Any]:
+    """Lateness of a stretch with a histogram, and the longest work of the thread between two beats; milliseconds."""
+    bins = {f"<= {edge} ms": sum(value <= edge for value in late) for edge in _BINS_MS}
     return {
-        "beats": len(ordered),
-        "p50_ms": ordered[len(ordered) // 2],
-        "p99_ms": ordered[min(int(len(ordered) * 0.99), len(ordered) - 1)],
-        "max_ms": ordered[-1],
+        "beats": len(late),
+        "p50_ms": rank(late, 0.5),
+        "p99_ms": rank(late, 0.99),
+        "max_ms": max(late),
+        "work_p99_ms": rank(worked, 0.99),
+        "work_max_ms": max(worked),
         "histogram": bins,
     }
 
 
-async def one_round(library: Any, picture: Path, beat: Heartbeat) -> dict[str, Any]:
-    """Ask in three new tabs at once and measure until all have answered."""
-    chats = [library.new_chat() for _ in range(3)]
-    chats[2].composer.add_files([picture])
-    await until(lambda: chats[2].composer.chips and chats[2].composer.chips[0].state == "ready")
+def rank(values: list[float], share: float) -> float:
+    """The value below which this share of all lies."""
+    return sorted(values)[min(int(len(values) * share), len(values) - 1)]
+
+
+async def one_round(library: Any, picture: Path, beat: Heartbeat, tabs: int) -> dict[str, Any]:
+    """Ask in so many new tabs at once, measure until all have answered, and close them."""
+    chats = [library.new_chat() for _ in range(tabs)]
+    chats[0].composer.add_files([picture])
+    await until(lambda: chats[0].composer.chips and chats[0].composer.chips[0].state == "ready")
+    for chat, text in zip(chats, itertools.cycle(_ASKED), strict=False):
+        chat.composer.set_text(text)
     beat.take()
     began = monotonic()
-    for chat, text in zip(chats, ("Count to 30.", "Tell me a story.", _WORDS), strict=True):
-        chat.composer.set_text(text)
+    for chat in chats:
         chat.composer.send()
     await until(lambda: all(chat.answering for chat in chats))
     await until(lambda: not any(chat.answering for chat in chats))
-    tokens = [chat.turns[-1].facts.prompt_tokens for chat in chats]
-    failed = [chat.turns[-1].error for chat in chats if chat.turns[-1].state == "failed"]
-    return {**summary(beat.take()), "prompt_tokens": tokens, "failed": failed, "span": (began, monotonic())}
+    found = {**summary(*beat.take()), "span": (began, monotonic())}
+    last = [chat.turns[-1] for chat in chats]
+    for chat in chats:
+        library.close_tab(chat.id)
+    return {
+        **found,
+        "tabs": tabs,
+        "prompt_tokens": [turn.facts.prompt_tokens if turn.facts else 0 for turn in last],
+        "failed": [turn.error for turn in last if turn.state == "failed"],
+    }
 
 
-def measure(rounds: int) -> dict[str, Any]:
-    """Medians over rounds, and the stretch of import and loading; each beside what the machine itself did meanwhile."""
+def measure(rounds: int, tabs: Sequence[int] = (4,)) -> dict[str, Any]:
+    """Rounds with so many tabs, and the stretch of import and loading; each beside what the machine itself did."""
 
-    async def drive(window: Any) -> dict[str, Any]:
+    async def drive(program: Any) -> dict[str, Any]:
         control, beat, began = Control(), Heartbeat(), monotonic()
-        await until(lambda: window.model.status in ("ready", "failed"))
-        loading = {**summary(beat.take()), "span": (began, monotonic())}
+        await until(lambda: program.model.status in ("ready", "failed"))
+        loading = {**summary(*beat.take()), "span": (began, monotonic())}
         with tempfile.TemporaryDirectory() as folder:
-            results = [await one_round(window.library, _picture(Path(folder), n), beat) for n in range(rounds)]
+            pictures = (_picture(Path(folder), number) for number in itertools.count())
+            results = [
+                await one_round(program.library, next(pictures), beat, count) for count in tabs for _ in range(rounds)
+            ]
         beats = control.end()
         for stretch in (loading, *results):
             stretch["noise"] = noise(beats, *stretch.pop("span"))
-        return {
-            "loading": loading,
-            "p99_ms": median(found["p99_ms"] for found in results),
-            "max_ms": median(found["max_ms"] for found in results),
-            "rounds": results,
-        }
+        seen = program.window.vitals.isVisible() and program.vitals.latest is not None
+        return {"panel": seen, "loading": loading, "rounds": results}
 
     return run(drive)
 
@@ -120,4 +138,5 @@ def _picture(folder: Path, number: int) -> Path:
 
 
 if __name__ == "__main__":
-    print(json.dumps(measure(int(sys.argv[1]) if len(sys.argv) > 1 else 3)))
+    given = [int(number) for number in sys.argv[1:]]
+    print(json.dumps(measure(*given[:1] or [3], given[1:] or [4])))
