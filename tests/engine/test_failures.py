@@ -279,7 +279,7 @@ def test_a_disk_whose_reader_fails_costs_only_the_time(make, monkeypatch, tmp_pa
 
 @pytest.mark.parametrize("part", ["engine.spill.to_host", "engine.tensor_file.write"])
 def test_a_disk_whose_writer_fails_costs_only_what_would_have_been_kept(part, make, monkeypatch, tmp_path, caplog):
-    """Copying to the host is a unit, writing has its own thread: neither is tried for ever, and closing does not hang."""
+    """Copying to the host is a unit, writing has its own thread: neither is tried for ever; closing does not hang."""
     cold_tier.identify(tiny.hybrid()[0], tmp_path / "model", monkeypatch)
     scheduler = make(tiny.hybrid(), ssd_cache_dir=tmp_path / "ssd")
     monkeypatch.setattr(part, raising("not enough memory", RuntimeError))
