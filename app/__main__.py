@@ -40,6 +40,8 @@ _log = logging.getLogger(__name__)
 POCKET = Path(__file__).parents[1] / "resources" / "pocket"
 _SWITCH_INTERVAL_S = 0.001
 """How long the model's thread may keep Python from the window's."""
+_LOAD_GRACE_S = 0.5
+"""How long the end waits for a model that is being loaded: most steps are shorter, an import is not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +146,7 @@ class Program:
         """Make everything; `instance` None: later starts are not listened to."""
         self._options = options
         self._instance = instance
+        self._stuck = False
         self.settings, self._note = settings_file.load(places.settings)
         chosen = Path(self.settings.model) if self.settings.model else POCKET
         self.model = Model(options.model or chosen, self.settings.engine, embedded=POCKET)
@@ -171,10 +174,10 @@ class Program:
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, self.quit)
         async with AsyncExitStack() as ending:  # unwinds upwards, each step even if another fails
+            ending.push_async_exit(self._leave)
             ending.callback(self.preferences.close)
             ending.push_async_callback(self.library.close)
-            ending.push_async_callback(_close_engine)
-            ending.push_async_callback(self.model.close)
+            ending.push_async_callback(self._end_model)
             ending.push_async_callback(self.models.close)
             ending.push_async_callback(self._loading.close)
             ending.callback(self._activity.end)
@@ -192,6 +195,20 @@ class Program:
             if self._note is not None:
                 self.library.tell(self._note)
             await self._quitting.wait()
+
+    async def _end_model(self) -> None:
+        """Give model and engine back, unless a load holds that up."""
+        self._stuck = not await self.model.close(_LOAD_GRACE_S)
+        if not self._stuck:
+            await _close_engine()
+
+    async def _leave(self, kind: object, error: BaseException | None, trace: object) -> None:
+        """With everything saved, end what a load still holds up: with the process, where that is this program's own."""
+        if self._stuck and self._instance is not None and error is None:
+            self._instance.leave()
+        elif self._stuck:
+            await self.model.close()
+            await _close_engine()
 
     async def _show(self) -> None:
         painted = asyncio.Event()

@@ -9,11 +9,12 @@ import logging
 import os
 import socket
 import stat
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NoReturn
 
 from PySide6.QtCore import QLockFile
 
@@ -28,7 +29,7 @@ _RETRY_MS = 100
 
 
 class Instance:
-    """This start among all those with the same profile.
+    """This process among all those with the same profile.
 
     The first one holds a lock and listens on a socket in a folder that only this person may open. Whoever holds the
     lock may replace the socket: one that a crash has left behind is in nobody's way.
@@ -91,12 +92,19 @@ class Instance:
             _log.warning("Later starts cannot be listened to", exc_info=True)  # they say so; all else works
 
     async def close(self) -> None:
-        """Listen no more; the lock stays until the process ends."""
+        """Listen no more; others stay locked out until the process ends."""
         if self._server is None:
             return
         self._server.close()
         await self._guests.close()
         _socket_of(self._profile).unlink(missing_ok=True)
+
+    def leave(self) -> NoReturn:
+        """End the process at once, whatever its threads are doing, and let others in. Everything must be saved."""
+        logging.shutdown()
+        self._lock.unlock()
+        sys.stderr.flush()
+        os._exit(0)
 
     async def _receive(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, take: Callable[[Sequence[Path]], None]

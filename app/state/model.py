@@ -165,13 +165,25 @@ class Model(QObject):
             raise EngineError(self.error or "The model has been unloaded. Load one to go on.")
         return self.scheduler
 
-    async def close(self) -> None:
-        """Stop the scheduler; open streams end as aborted."""
+    async def close(self, patience_s: float | None = None) -> bool:
+        """Stop the scheduler; open streams end as aborted. May be called again to wait longer.
+
+        Args:
+            patience_s: how long to wait for a load to end, which an import can put off for seconds; None: until it has.
+
+        Returns:
+            Whether all has ended; if not, a load goes on, and ending the process loses nothing of it.
+        """
         self._idle.set_limit(None)
         if self._loaded is not None or self._work is not None:
             self._want(_Wish(None))
         self._closed = True
+        if (loading := self._loading) is not None and patience_s is not None:
+            await asyncio.wait([loading], timeout=patience_s)
+            if not loading.done():
+                return False
         await self._tasks.join()
+        return True
 
     # --- one after the other
 

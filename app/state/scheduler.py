@@ -130,6 +130,14 @@ async def load_scheduler(path: Path, config: MLLMSchedulerConfig, on_progress: P
 
 
 async def _beside(work: Callable[[Any], T], argument: Any) -> T:
-    """Work on a thread of its own: importing would hold the window up for a tenth of a second and more."""
+    """Work on a thread of its own: importing would hold the window up for a tenth of a second and more.
+
+    A cancelled caller still waits until the work is over: nobody may meet modules that are half imported.
+    """
     with ThreadPoolExecutor(1, thread_name_prefix="import") as thread:
-        return await asyncio.get_running_loop().run_in_executor(thread, work, argument)
+        done = asyncio.get_running_loop().run_in_executor(thread, work, argument)
+        try:
+            return await asyncio.shield(done)
+        except asyncio.CancelledError:
+            await asyncio.wait([done])
+            raise

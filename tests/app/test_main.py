@@ -69,10 +69,10 @@ os._exit(0)  # the first picture is all that was wanted
 """
 
 
-def start(profile, *arguments):
+def start(profile, *arguments, **variables):
     command = [sys.executable, "-m", "app", "--profile", str(profile), *map(str, arguments)]
-    environment = os.environ | {"QT_QPA_PLATFORM": "offscreen", "BRAID_TIMING": "1", "PYTHONUNBUFFERED": "1"}
-    return subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment)
+    environment = {"QT_QPA_PLATFORM": "offscreen", "BRAID_TIMING": "1", "PYTHONUNBUFFERED": "1"} | variables
+    return subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=os.environ | environment)
 
 
 def read_until(process, word):
@@ -145,15 +145,21 @@ def test_ctrl_c_ends_it_cleanly(processes, tmp_path):
         assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
 
 
-def wait_for(file):
+def wait_until(condition):
     until = time.monotonic() + 20
-    while not file.exists() and time.monotonic() < until:
+    while not condition():
+        assert time.monotonic() < until
         time.sleep(0.005)
 
 
 def attached(profile):
     """Names of the files in the drafts of a profile."""
-    with closing(sqlite3.connect(profile / "library.sqlite")) as connection:
+    library = profile / "library.sqlite"
+    if not library.exists():
+        return []
+    with closing(sqlite3.connect(library)) as connection:
+        if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'drafts'").fetchone():
+            return []
         drafts = connection.execute("SELECT attachments FROM drafts").fetchall()
     return [each["name"] for (text,) in drafts for each in json.loads(text)]
 
@@ -161,7 +167,7 @@ def attached(profile):
 def test_later_starts_hand_their_files_to_the_first_one(processes, tmp_path):
     first = start(tmp_path, "--model", tmp_path / "none")
     processes.append(first)
-    wait_for(tmp_path / "braid.lock")
+    wait_until((tmp_path / "braid.lock").exists)
     at_once = start(tmp_path, SAMPLES / "sign.png")  # while the first one has no window yet
     processes.append(at_once)
     assert ends_with(at_once, 0, "")
@@ -171,6 +177,26 @@ def test_later_starts_hand_their_files_to_the_first_one(processes, tmp_path):
     read_until(first, "painted")
     assert ends_cleanly(first, signal.SIGTERM)
     assert sorted(attached(tmp_path)) == ["chart.png", "sign.png"]
+
+
+def test_quitting_saves_everything_and_does_not_wait_for_an_import(processes, tmp_path):
+    slow, profile, importing = tmp_path / "slow", tmp_path / "profile", tmp_path / "importing"
+    (slow / "mlx_vlm").mkdir(parents=True)
+    (slow / "mlx_vlm" / "__init__.py").write_text(
+        f"import pathlib, time\npathlib.Path({str(importing)!r}).touch()\ntime.sleep(60)\n"
+    )
+    process = start(profile, SAMPLES / "sign.png", PYTHONPATH=str(slow))
+    processes.append(process)
+    read_until(process, "painted")
+    wait_until(importing.exists)
+    wait_until(lambda: attached(profile))
+    begun = time.monotonic()
+    assert ends_cleanly(process, signal.SIGTERM)
+    assert time.monotonic() - begun < 10  # half a second and what saving takes, far from the 60 of the import
+    assert attached(profile) == ["sign.png"]
+    assert json.loads((profile / "settings.json").read_text())["geometry"]
+    assert not (profile / "braid.lock").exists()
+    assert "ERROR" not in (profile / "logs" / "braid.log").read_text()
 
 
 def test_one_that_does_not_answer_is_told_and_a_dead_one_holds_nobody_up(processes, tmp_path):

@@ -62,6 +62,30 @@ def test_closing_stops_the_scheduler_once(run, loop):
         run(model.answering())
 
 
+def test_closing_waits_for_a_load_that_cannot_be_stopped_as_long_as_it_is_told(run, loop):
+    async def go():
+        begun, imported = asyncio.Event(), asyncio.Event()
+
+        async def load(path, config, on_progress):
+            try:
+                begun.set()
+                await asyncio.Event().wait()
+            finally:
+                await imported.wait()  # as a module that is being imported: cancelling does not end it
+
+        model = Model(Path("x"), MLLMSchedulerConfig(), load)
+        loading = asyncio.ensure_future(model.load())
+        await begun.wait()
+        assert not await model.close(0.05)
+        assert not loading.done()
+        imported.set()
+        assert await model.close()
+        await loading
+        assert await model.close(0.05)
+
+    run(go())
+
+
 A, B = Path("models/a"), Path("models/b")
 
 
