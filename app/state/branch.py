@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from uuid import uuid4
@@ -115,7 +114,7 @@ def offers(tree: Tree, branch: Sequence[Turn], turn_id: str, *, rests: bool) -> 
 
 
 def branch_off(
-    record: ConversationRecord, branch: Sequence[Turn], turn_id: str
+    record: ConversationRecord, branch: Sequence[Turn], turn_id: str, now: float
 ) -> tuple[ConversationRecord, list[Turn]]:
     """A new conversation that has the same turns up to one of them, as copies."""
     copies: list[Turn] = []
@@ -123,5 +122,5 @@ def branch_off(
         copies.append(turn.copy(copies[-1].id if copies else None))
         if turn.id == turn_id:
             break
-    now, title = time.time(), numbered(record.title, ())
+    title = numbered(record.title, ())
     return ConversationRecord(uuid4().hex, title, True, now, now, record.system_prompt, record.sampling), copies

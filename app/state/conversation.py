@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable, Sequence, Set
 from dataclasses import replace
 from functools import partial
@@ -182,7 +181,7 @@ class Conversation(Identity):
 
     def branch_off(self, turn_id: str) -> tuple[ConversationRecord, list[Turn]]:
         """What another chat needs to go its own way after a turn of this one."""
-        return branch_off(self._keeper.record, self.turns, turn_id)
+        return branch_off(self._keeper.record, self.turns, turn_id, self._room.clock.now())
 
     def begin_with(self, turns: Sequence[Turn]) -> None:
         """Fill a fresh conversation with turns that no library holds yet; a question at the end becomes the draft."""
@@ -211,7 +210,7 @@ class Conversation(Identity):
         self.turns.append(turn)
         if not self._keeper.record.named and not any(other.role == "user" for other in self.turns[:-1]):
             self._set_title(automatic_title(self.turns))
-        self._keeper.change(updated=turn.created)
+        self._keeper.change(updated=self._room.clock.now())
         self._keep(turn)
         self.turn_added.emit(turn.id)
         if self._task is None:
@@ -333,7 +332,7 @@ class Conversation(Identity):
 
     def _finish(self, answer: Turn, state: State, error: str | None = None) -> None:
         answer.state, answer.error = state, error
-        self._keeper.change(updated=time.time())
+        self._keeper.change(updated=self._room.clock.now())
         self.unread = self.unread or not self.shown
         self._keep(answer)
         self.turn_changed.emit(answer.id)

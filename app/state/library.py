@@ -15,6 +15,7 @@ from PySide6.QtCore import QObject, Signal
 
 from app.settings import Generation
 from app.state.attachment import Attachment
+from app.state.clock import Clock
 from app.state.composer import Desk
 from app.state.conversation import Conversation
 from app.state.exchange import Exchange
@@ -76,7 +77,7 @@ class Library(Shelf):
         self._tasks = Tasks()
         self._journal.failed.connect(self.tell)
         desk = Desk(self._media, self._pool, self._journal, self._tasks)
-        self._room = Room(model, desk, Pulse(model, self), generation)
+        self._room = Room(model, desk, Pulse(model, self), generation, Clock())
         self.search = Search(self._look, self._tasks, self)
         self.exchange = Exchange(self._database, self._journal, self._media, self._pool, self.place_of, self)
         self.exchange.told.connect(self.tell)
@@ -210,7 +211,7 @@ class Library(Shelf):
         """Open the files and bring back the list, the tabs and their drafts; without them the app still works."""
         try:
             await self._database.open()
-            entries, tabs = await self._database.run(_take_stock)
+            entries, tabs = await self._database.run(partial(_take_stock, now=self._room.clock.now()))
             opened = [await self._read(id) for id in tabs.ids]
         except StorageError as error:
             _log.warning("The library cannot be opened: %s", error)
@@ -361,9 +362,10 @@ class Library(Shelf):
             _log.exception("The last changes could not be saved")
 
 
-def _take_stock(connection: sqlite3.Connection) -> tuple[list[Entry], rows.Tabs]:
+def _take_stock(connection: sqlite3.Connection, now: float) -> tuple[list[Entry], rows.Tabs]:
     rows.cut_live_turns(connection)
     rows.purge_deleted(connection)
+    rows.bring_back(connection, now)
     return [Entry(*row) for row in rows.list_conversations(connection)], rows.load_tabs(connection)
 
 

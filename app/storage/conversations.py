@@ -222,6 +222,11 @@ def cut_live_turns(connection: sqlite3.Connection) -> None:
     connection.execute("UPDATE turns SET state = 'cut' WHERE state = 'live'")
 
 
+def bring_back(connection: sqlite3.Connection, now: float) -> None:
+    """Give chats from the future, kept while the system's clock was wrong, the present: the list is sorted by time."""
+    connection.execute("UPDATE conversations SET updated = ?1 WHERE updated > ?1", (now,))
+
+
 @dataclass(frozen=True, slots=True)
 class Tabs:
     """The open conversations by their ids, in order; which one is current, and which is shown beside it."""
