@@ -88,6 +88,7 @@ class Running:
         self._joining: deque[Prefill] = deque()
         self._groups: deque[DecodeGroup] = deque()
         self._steps_since_clear = 0
+        self._clear_due = False
         self._interrupted = False
         self.hand_over: Callable[[Pairs], None] | None = None
         """Takes the tokens of a step on the pump's thread while the unit goes on; None: one step a unit."""
@@ -152,6 +153,7 @@ class Running:
 
     def remove(self, request_id: str) -> None:
         """Drop a request and its memory; only between units."""
+        self._clear_due = self._clear_due or bool(self._prefills or self._joining or self._groups)
         self._caches.release(request_id)
         self._prefills.pop(request_id, None)
         self._joining = deque(prefill for prefill in self._joining if prefill.row.request_id != request_id)
@@ -180,13 +182,13 @@ class Running:
         """The next piece of work, or None when there is none."""
         self._interrupted = False
         if left := next((group for group in self._groups if not group.members), None):
-            return Unit(Decision("store"), left, left.step)
+            return Unit(Decision("store"), left, lambda: self._counted(left, left.step()))
         may_join = bool(self._joining) and self.decoding < self._config.completion_batch_size
         decoding = self.decoding + may_join
         prefills = [prefill for prefill in self._prefills.values() if self._supplied(prefill)]
         decision = self.planner.next(decoding, [_state(prefill) for prefill in prefills])
         if decision is None:
-            return None
+            return Unit(Decision("store"), None, self._clear) if self._clear_due else None
         if decision.kind == "decode":
             return self._decode_unit(decision)
         prefill = self._prefills[decision.request_id]
@@ -236,12 +238,16 @@ class Running:
         return Burst(pairs, tokens)
 
     def _counted(self, group: DecodeGroup, outcome: Outcome) -> Outcome:
-        """Clear MLX's buffer cache every so many steps."""
+        """Clear MLX's buffer cache every so many steps, and once a request has ended."""
         self._steps_since_clear += 1
-        if self._steps_since_clear >= max(8, 32 // max(1, len(group.rows) // 8)):
-            self._steps_since_clear = 0
-            mx.clear_cache()
+        if self._clear_due or self._steps_since_clear >= max(8, 32 // max(1, len(group.rows) // 8)):
+            self._clear()
         return outcome
+
+    def _clear(self) -> None:
+        """Unit: give buffers that are of no use now back to the system."""
+        self._steps_since_clear, self._clear_due = 0, False
+        mx.clear_cache()
 
     def _decode_step(self, group: DecodeGroup) -> tuple[Callable[[], Pairs | Round], int]:
         """A plain step of a group, or a round for a lone row once its draft is ready; and the tokens it guesses."""

@@ -8,6 +8,7 @@ import os
 import threading
 from collections.abc import Callable
 from concurrent.futures import wait
+from itertools import pairwise
 from typing import Any
 
 import mlx.core as mx
@@ -640,3 +641,115 @@ def test_a_processor_that_wants_to_exit_ends_only_its_own_request(scheduler, run
 
     endless(scheduler)
     assert run(work()) == ["error", "length"]
+
+
+def test_only_so_many_prefills_run_at_once(make):
+    scheduler = make(tiny.dense(), prefill_batch_size=2, prefill_step_size=16, enable_prefix_cache=False)
+    for number in range(5):
+        scheduler.add_request(tiny.chat(f"{number}" * 60), request_id=str(number), max_tokens=30, temperature=0.0)
+    wait(scheduler.intake._jobs.values())
+    most = 0
+    while scheduler.has_requests():
+        scheduler.step()
+        phases = [entry["phase"] for entry in scheduler.get_running_requests_info() if entry["status"] == "running"]
+        most = max(most, phases.count("prefill"))
+        assert phases.count("prefill") <= 2
+    assert most == 2
+
+
+def test_requests_are_admitted_in_the_order_of_their_arrival(make, monkeypatch):
+    scheduler = make(scripted.loaded(monkeypatch), max_num_seqs=2)
+    names = [str(number) for number in range(9)]
+    for name in names:
+        scheduler.add_request("x" * (90 - 10 * int(name)), request_id=name, max_tokens=3, temperature=0.0)
+    wait(scheduler.intake._jobs.values())
+    admitted = []
+    while scheduler.has_requests():
+        admitted += scheduler.step().scheduled_request_ids
+    assert admitted == names
+
+
+def test_slow_preparations_and_slow_units_are_logged(scheduler, monkeypatch, caplog):
+    monkeypatch.setattr("engine.intake._SLOW_S", 0.0)
+    monkeypatch.setattr("engine.scheduler._SLOW_UNIT_S", 0.0)
+    prompt = endless(scheduler)
+    with caplog.at_level("INFO", "engine"):
+        scheduler.add_request(prompt, request_id="x", max_tokens=2, temperature=0.0)
+        finish(scheduler)
+    told = [(record.levelname, record.getMessage()) for record in caplog.records]
+    tokens = len(ids(scheduler, prompt))
+    assert any(text.startswith("Preparing x took") and f"({tokens} tokens)" in text for _, text in told)
+    units = [text for level, text in told if level == "WARNING"]
+    assert {text.split()[1] for text in units} >= {"prefill", "decode"}
+    assert all("(0 waiting, 1 running)" in text for text in units if "decode" in text)
+
+
+@pytest.mark.parametrize(("rows", "steps"), [(1, 32), (8, 32), (16, 16), (32, 8), (64, 8)])
+def test_unused_buffers_go_every_so_many_steps(rows, steps, make, monkeypatch):
+    scheduler = make(scripted.loaded(monkeypatch), max_num_seqs=rows, completion_batch_size=64, prefill_batch_size=64)
+    for number in range(rows):
+        scheduler.add_request(endless(scheduler), request_id=str(number), max_tokens=500, temperature=0.0)
+    while scheduler.batch.decoding < rows or not scheduler.get_request(str(rows - 1)).num_output_tokens:
+        scheduler.step()
+    cleared: list[int] = []
+    monkeypatch.setattr(mx, "clear_cache", lambda: cleared.append(scheduler.get_request("0").num_output_tokens))
+    for _ in range(4 * steps):
+        scheduler.step()
+    assert len(cleared) == 4
+    assert {later - earlier for earlier, later in pairwise(cleared)} == {steps}
+
+
+@pytest.mark.parametrize("prefixes", [True, False])
+@pytest.mark.parametrize("end", ["length", "abort", "error"])
+def test_unused_buffers_go_after_each_request_that_has_run(end, prefixes, make, monkeypatch):
+    scheduler = make(scripted.loaded(monkeypatch), enable_prefix_cache=prefixes)
+    for name in ("x", "y"):
+        scheduler.add_request(endless(scheduler), request_id=name, max_tokens=20, temperature=0.0)
+    while scheduler.batch.decoding < 2 or scheduler.get_request("y").num_output_tokens < 2:
+        scheduler.step()
+    cleared: list[bool] = []
+    monkeypatch.setattr(mx, "clear_cache", lambda: cleared.append(device.home().holds_stream))
+    if end == "abort":
+        scheduler.abort_request("x")
+        scheduler.abort_request("y")
+    if end == "error":
+        scheduler.port.decode_faults = range(10_000)
+    while scheduler.has_requests() or scheduler.step().has_work:
+        scheduler.step()
+    assert cleared
+    assert all(cleared)
+    assert scheduler.step().has_work is False
+
+
+def test_figures_are_zero_before_the_first_request(scheduler):
+    stats = scheduler.get_stats()
+    counts = ("num_waiting", "num_running", "num_finished", "num_requests_processed")
+    counts += ("total_prompt_tokens", "total_completion_tokens")
+    assert [stats[name] for name in counts] == [0] * 6
+    assert stats["requests"] == []
+    for name in ("vision_embedding_cache", "memory_aware_cache"):
+        assert not any(stats[name].values())
+    names = {"hits", "misses", "hit_rate", "evictions", "tokens_saved", "current_memory_mb", "max_memory_mb"}
+    assert set(stats["memory_aware_cache"]) == names | {"memory_utilization", "entry_count"}
+    assert stats["ssd_cache"] == {}
+    rates = {"enabled", "attempted", "accepted", "rejected", "errors", "acceptance_rate", "bypass_counts"}
+    assert rates <= set(stats["mtp"])
+    assert set(stats["loop_stall_ms"]) == {"p50", "p99", "max"}
+    assert stats["backend"] in ("metal", "cuda", "cpu")
+
+
+def test_what_may_be_read_of_a_scheduler(scheduler):
+    scheduler.add_request(endless(scheduler), request_id="x", max_tokens=5, temperature=0.0)
+    assert [request.request_id for request in scheduler.waiting] == ["x"]
+    scheduler.step()
+    (uid,) = scheduler.uid_to_request_id
+    assert scheduler.running == {"x": scheduler.requests["x"]}
+    assert (scheduler.request_id_to_uid, scheduler.uid_to_request_id) == ({"x": uid}, {uid: "x"})
+    assert scheduler.requests["x"].batch_uid == uid
+    assert scheduler.model_config is scheduler.model.config
+    assert scheduler.processor.tokenizer is scheduler.port.tokenizer
+    assert scheduler.stop_tokens == scripted.STOPS
+    finish(scheduler)
+    assert (scheduler.num_requests_processed, scheduler.total_completion_tokens) == (1, 5)
+    assert scheduler.total_prompt_tokens == scheduler.requests["x"].num_prompt_tokens
+    assert scheduler.finished_req_ids == {"x"}
