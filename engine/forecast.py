@@ -121,9 +121,9 @@ class Ruler:
         shape = {"image": self._picture, "video": self._clip, "audio": self._sound}[source.kind](model, source)
         return Placed(source.kind, model.lay_out(shape), "", _NO_PATCHES)
 
-    def pages(self, document: Any, pages: range | None) -> list[Page]:
+    def pages(self, document: Any, pages: range | None, name: str | None = None) -> list[Page]:
         """Sizes of the pages that would be drawn."""
-        sizes = probe_pdf(document).sizes
+        sizes = probe_pdf(document, name=name).sizes
         numbers = [number for number in (pages or range(len(sizes))) if 0 <= number < len(sizes)]
         if not numbers:
             raise MediaError(f"The document has {len(sizes)} pages, none of them chosen. Choose other pages.")
@@ -131,11 +131,11 @@ class Ruler:
 
     def _picture(self, model: MediaModel, source: MediaSource) -> MediaShape:
         del model
-        width, height = _picture_size(source.source)
+        width, height = _picture_size(source)
         return MediaShape("image", width, height)
 
     def _clip(self, model: MediaModel, source: MediaSource) -> MediaShape:
-        info = probe_video(source.source)
+        info = probe_video(source.source, name=source.name)
         most = frame_limit(model, self.max_frames)
         wanted = frame_times(info.duration, source.fps or self.fps, most, source.start, source.end)
         times = _times(info, wanted)
@@ -145,10 +145,10 @@ class Ruler:
 
     def _sound(self, model: MediaModel, source: MediaSource) -> MediaShape:
         limit = model.max_sound_s or DEFAULT_MAX_SECONDS
-        seconds = probe_audio(source.source).duration
+        seconds = source.seconds or probe_audio(source.source, name=source.name).duration
         if seconds is None:  # the file does not say; only decoding tells
-            seconds = read_audio(source.source, max_seconds=limit + 1).duration
-        check_sound("This sound", seconds, limit)
+            seconds = read_audio(source.source, name=source.name, max_seconds=limit + 1).duration
+        check_sound(source.name or "This sound", seconds, limit)
         return MediaShape("audio", samples=round(seconds * DEFAULT_RATE))
 
 
@@ -161,15 +161,16 @@ def _times(info: VideoInfo, wanted: Sequence[float]) -> tuple[float, ...]:
     return times_told(numbers, wanted, [number / info.fps for number in range(info.frames_estimate)])
 
 
-def _picture_size(source: Any) -> tuple[int, int]:
+def _picture_size(given: MediaSource) -> tuple[int, int]:
     """(width, height) of a picture once it is read."""
+    source = given.source
     if isinstance(source, tuple):  # a page, measured already
         return source[0], source[1]
     if isinstance(source, Picture):
         return source.pixels.shape[1], source.pixels.shape[0]
     if isinstance(source, Image.Image):
         return _upright(source)
-    located = locate(source)
+    located = locate(source, name=given.name)
     with located.open() as stream:
         return _upright(open_raster(stream, located.name, DEFAULT_MAX_PIXELS).image)
 

@@ -23,6 +23,7 @@ _KEYS: dict[str, tuple[str, ...]] = {
 }
 _KINDS: dict[str, MediaKind] = {key: cast("MediaKind", kind) for kind, keys in _KEYS.items() for key in keys}
 NOUNS: dict[MediaKind, str] = {"image": "picture", "video": "clip", "audio": "sound"}
+_DETAILS = ("fps", "start", "end", "name", "seconds")
 _GUARD = re.compile("\ue000([0-9]+)\ue001")
 
 
@@ -35,6 +36,8 @@ class MediaSource:
         fps: frames to sample per second of a clip; None takes the default.
         start: where to begin in a clip, in seconds.
         end: where to end in it.
+        name: what to call it in sentences; None takes the file's name.
+        seconds: of a sound, where its caller has read it before; spares estimates a guess by its header.
     """
 
     kind: MediaKind
@@ -42,6 +45,8 @@ class MediaSource:
     fps: float | None = None
     start: float | None = None
     end: float | None = None
+    name: str | None = None
+    seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +139,7 @@ def media_of(messages: Sequence[Message]) -> list[MediaSource]:
     for part in _parts(messages):
         kind = _KINDS.get(part["type"])
         if kind is not None:
-            found.append(MediaSource(kind, _source(part, kind), part.get("fps"), part.get("start"), part.get("end")))
+            found.append(MediaSource(kind, _source(part, kind), *(part.get(key) for key in _DETAILS)))
         elif part["type"] != "text":
             raise RequestRejected(
                 f"Parts of type “{part['type']}” are not supported. Use text, image, video, audio and pdf parts."
@@ -148,13 +153,17 @@ def kinds_of(messages: Sequence[Message]) -> set[MediaKind]:
     return {kinds[part["type"]] for part in _parts(messages) if part["type"] in kinds}
 
 
-def with_pages(messages: Sequence[Message], pages: Callable[[Any, range | None], list[Page]]) -> list[Message]:
+Pages = Callable[[Any, range | None, str | None], list[Page]]
+"""Gives the chosen pages (counted from 0, all if None) of a document that is called so."""
+
+
+def with_pages(messages: Sequence[Message], pages: Pages) -> list[Message]:
     """Messages in which each document is a row of page pictures, each after its label.
 
     Args:
         messages: with ``{"type": "pdf", "pdf": source, "pages": [first, last]}`` parts, pages counted from 1 and all
             of them if left out; a picture part whose source is a PDF file is one, too.
-        pages: gives the chosen pages (counted from 0) of a document.
+        pages: draws or measures them.
 
     Raises:
         MediaError: a document cannot be read.
@@ -168,11 +177,11 @@ def with_pages(messages: Sequence[Message], pages: Callable[[Any, range | None],
     ]
 
 
-def _spread(part: Mapping[str, Any], pages: Callable[[Any, range | None], list[Page]]) -> list[Mapping[str, Any]]:
+def _spread(part: Mapping[str, Any], pages: Pages) -> list[Mapping[str, Any]]:
     if part["type"] == "pdf":
-        found = pages(_source(part, "pdf"), _page_range(part.get("pages")))
+        found = pages(_source(part, "pdf"), _page_range(part.get("pages")), part.get("name"))
     elif _KINDS.get(part["type"]) == "image" and is_document(_source(part, "image")):
-        found = pages(_source(part, "image"), None)
+        found = pages(_source(part, "image"), None, part.get("name"))
     else:
         return [part]
     return [

@@ -103,7 +103,7 @@ class MediaReader(Protocol):
     def place(self, model: MediaModel, source: MediaSource) -> Placed:
         """Lay one source out for the model."""
 
-    def pages(self, document: Any, pages: range | None) -> list[Page]:
+    def pages(self, document: Any, pages: range | None, name: str | None = None) -> list[Page]:
         """Pages of a PDF document as picture sources."""
 
 
@@ -136,16 +136,18 @@ class Reader:
             case "audio":
                 return self._sound(model, source)
 
-    def pages(self, document: Any, pages: range | None) -> list[Page]:
+    def pages(self, document: Any, pages: range | None, name: str | None = None) -> list[Page]:
         """Draw pages of a PDF document.
 
         Raises:
             MediaError: it cannot be read, or has none of the pages.
         """
-        return [Page(picture.name.rpartition(", ")[2], picture) for picture in read_pdf(document, pages=pages)]
+        return [
+            Page(picture.name.rpartition(", ")[2], picture) for picture in read_pdf(document, name=name, pages=pages)
+        ]
 
     def _picture(self, model: MediaModel, source: MediaSource) -> Placed:
-        picture = source.source if isinstance(source.source, Picture) else read_image(source.source)
+        picture = source.source if isinstance(source.source, Picture) else read_image(source.source, name=source.name)
         height, width, _ = picture.pixels.shape
         layout = model.lay_out(MediaShape("image", width, height))
         patches, mask = model.cut("image", picture.pixels)
@@ -162,7 +164,7 @@ class Reader:
 
     def _sound(self, model: MediaModel, source: MediaSource) -> Placed:
         limit = model.max_sound_s or DEFAULT_MAX_SECONDS
-        sound = read_audio(source.source, max_seconds=limit + 1, should_stop=self.should_stop)
+        sound = read_audio(source.source, name=source.name, max_seconds=limit + 1, should_stop=self.should_stop)
         check_sound(sound.name, sound.duration, limit)
         layout = model.lay_out(MediaShape("audio", samples=sound.samples.size))
         patches, mask = model.cut("audio", sound.samples)
@@ -208,6 +210,7 @@ def sample_clip(
     fps, start, end = source.fps or fps, source.start, source.end
     clip = read_video(
         source.source,
+        name=source.name,
         fps=fps,
         max_frames=max_frames,
         start=start,

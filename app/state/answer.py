@@ -57,10 +57,15 @@ class Answer:
         self._unwanted = True
         return self._scheduler.abort_request(self.request_id)
 
-    async def run(self, messages: list[dict[str, Any]], options: dict[str, Any]) -> Ending:
-        """Send the messages and fold what comes back, to an ending in every case; cancelling aborts the request."""
+    async def run(self, messages: Callable[[], list[dict[str, Any]]], options: dict[str, Any]) -> Ending:
+        """Send the messages and fold what comes back, to an ending in every case; cancelling aborts the request.
+
+        Args:
+            messages: puts them together, which fails where our copy of a text is gone.
+            options: of the request.
+        """
         try:
-            return self._conclude(await self._fold(messages, options))
+            return self._conclude(await self._fold(messages(), options))
         except (EngineError, ValueError) as error:
             return Ending("failed", str(error))
         except Exception:  # noqa: BLE001 - the answer must end visibly whatever the engine raises

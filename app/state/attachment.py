@@ -9,6 +9,7 @@ from typing import Any, Literal, cast
 
 from app.storage.conversations import AttachmentRecord
 from app.storage.media import MediaStore
+from engine.errors import MediaError
 from engine.messages import MediaKind
 
 Kind = Literal["image", "video", "audio", "pdf", "text"]
@@ -89,14 +90,27 @@ class Attachment:
         """What a model must take to read it; None: any model does."""
         return MODEL_KINDS.get(self.kind)
 
+    def words(self) -> str:
+        """A text, read from our copy.
+
+        Raises:
+            MediaError: the copy is gone or damaged.
+        """
+        try:
+            return self.path.read_text("utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise MediaError(f"Braid's copy of {self.name} cannot be read. Add the file again.") from error
+
     def part(self) -> dict[str, Any]:
-        """It as a part of a chat message; a text is read from its file."""
+        """It as a part of a chat message; errors are those of `words`, which are read here."""
         if self.kind == "text":
-            return {"type": "text", "text": f"{self.name}:\n{self.path.read_text('utf-8')}\n\n"}
-        part: dict[str, Any] = {"type": self.kind, self.kind: str(self.path)}
+            return {"type": "text", "text": f"{self.name}:\n{self.words()}\n\n"}
+        part: dict[str, Any] = {"type": self.kind, self.kind: str(self.path), "name": self.name}
         chosen = self.excerpt
         if self.kind == "pdf" and chosen.first is not None:
             part["pages"] = [chosen.first, chosen.last or self.pages]
+        if self.kind == "audio":
+            part["seconds"] = self.seconds
         if self.kind == "video":
             times = {"fps": chosen.fps, "start": chosen.start, "end": chosen.end}
             part |= {key: value for key, value in times.items() if value is not None}

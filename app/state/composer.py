@@ -88,7 +88,7 @@ class Composer(QObject):
     def obstacle(self) -> Obstacle | None:
         """What keeps it from being sent, or should be known before."""
         before = (item for turn in self._before().turns for item in turn.attachments)
-        return obstacle(self._text, self.chips, before, self._model, self.cost)
+        return obstacle(self._text, self.chips, before, self._model, self.cost, self._forecast.trouble)
 
     @property
     def can_send(self) -> bool:

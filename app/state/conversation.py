@@ -289,15 +289,13 @@ class Conversation(Identity):
         return answer
 
     async def _stream(self, scheduler: Scheduler, turn: Turn) -> None:
-        before, options = self._request(turn, scheduler.takes)
-        begun = turn.begun
-        asked = self.turns[self.turns.index(turn) - 1].attachments
+        asked, begun = self.turns[self.turns.index(turn) - 1].attachments, turn.begun
         if lacking := left_out(asked, self._room.model):  # the model may be another one than when it was asked
             self.composer.notice.emit(lacking)
         self._live = live = Answer(scheduler, turn, partial(self._grown, turn))
         self._room.pulse.follow(live.request_id, self._told)
         try:
-            ending = await live.run(before, options)
+            ending = await live.run(partial(self._said, turn, scheduler.takes), self._options(begun=begun))
         except asyncio.CancelledError:
             self._finish(turn, self._ended)
             raise
@@ -307,14 +305,16 @@ class Conversation(Identity):
             self._live = None
             self._room.pulse.forget(live.request_id)
 
-    def _request(self, answer: Turn, takes: Set[MediaKind]) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-        """Messages and options for an answer; what there is of it already is its beginning."""
+    def _said(self, answer: Turn, takes: Set[MediaKind]) -> list[dict[str, Any]]:
+        """Messages for an answer; what there is of it already is its beginning."""
         said = messages(self.turns[: self.turns.index(answer)], self.system_prompt, takes)
+        return [*said, answer.message() | {"reasoning_content": answer.reasoning}] if answer.begun else said
+
+    def _options(self, *, begun: bool) -> dict[str, Any]:
         options = self.sampling.over(self._room.generation().options())
-        if answer.begun:
-            said.append(answer.message() | {"reasoning_content": answer.reasoning})
+        if begun:
             options["template_options"] = options["template_options"] | {"continue_final": True}
-        return said, options
+        return options
 
     def _grown(self, turn: Turn) -> None:
         self._keeper.keep_soon(turn)

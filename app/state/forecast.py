@@ -69,10 +69,11 @@ class Forecast(QObject):
     """Asks the engine what a draft would cost, a moment after it changed, on the readers' threads.
 
     Signals:
-        changed: `cost` is another one.
+        changed: `cost` or `trouble` is another one.
 
     Attributes:
         cost: of the draft as it is; None while that is not known.
+        trouble: why the engine would not answer it, in a sentence; empty while nothing is known against it.
     """
 
     changed = Signal()
@@ -82,6 +83,7 @@ class Forecast(QObject):
     ) -> None:
         super().__init__(parent)
         self.cost: Cost | None = None
+        self.trouble = ""
         self._model, self._before, self._pool, self._tasks = model, before, pool, tasks
         self._draft: Turn | None = None
         self._known: dict[_Part, int] = {}
@@ -135,13 +137,13 @@ class Forecast(QObject):
         self._running = self._tasks.start(self._price(question), "pricing a draft")
 
     async def _price(self, question: _Question) -> None:
+        cost, trouble = None, ""
         try:
             cost = await asyncio.get_running_loop().run_in_executor(self._pool, question.answer)
-        except EngineError:
-            cost = None  # whatever is wrong with it is told when it is sent
+        except EngineError as error:
+            trouble = str(error)
         except Exception:  # noqa: BLE001 - a price that cannot be told must not keep anybody from sending
             _log.exception("Pricing a draft failed")
-            cost = None
         finally:
             self._running = None
         if self._draft is None:
@@ -150,11 +152,11 @@ class Forecast(QObject):
             self._timer.start()
             return
         self._known |= question.known
-        self._tell(cost)
+        self._tell(cost, trouble)
 
-    def _tell(self, cost: Cost | None) -> None:
-        if cost != self.cost:
-            self.cost = cost
+    def _tell(self, cost: Cost | None, trouble: str = "") -> None:
+        if (cost, trouble) != (self.cost, self.trouble):
+            self.cost, self.trouble = cost, trouble
             self.changed.emit()
 
 
@@ -175,13 +177,14 @@ class _Question:
     def _far_too_much(self) -> Cost | None:
         """Count long texts piece by piece until they alone are over the limit: millions of tokens take many seconds."""
         context = self.scheduler.context_limit
-        texts = [(item.id, item.path) for item in self.draft.attachments if item.kind == "text" and item.size > _PIECE]
-        for item_id, path in texts:
-            text, tokens = path.read_text("utf-8"), 0
+        for item in self.draft.attachments:
+            if item.kind != "text" or item.size <= _PIECE:
+                continue
+            text, tokens = item.words(), 0
             for start in range(0, len(text), _PIECE):
                 tokens += self._tokens([{"type": "text", "text": text[start : start + _PIECE]}]) - self._tokens([])
                 if tokens > context:
-                    return Cost(tokens, context, 0, 0, 0, {item_id: tokens}, None, at_least=True)
+                    return Cost(tokens, context, 0, 0, 0, {item.id: tokens}, None, at_least=True)
         return None
 
     def _in_full(self) -> Cost:

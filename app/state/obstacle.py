@@ -59,7 +59,7 @@ def _together(reasons: Iterable[str], model: Model) -> str:
 
 
 def obstacle(
-    text: str, chips: Sequence[Chip], before: Iterable[Attachment], model: Model, cost: Cost | None
+    text: str, chips: Sequence[Chip], before: Iterable[Attachment], model: Model, cost: Cost | None, trouble: str = ""
 ) -> Obstacle | None:
     """The most pressing thing about a draft.
 
@@ -69,12 +69,14 @@ def obstacle(
         before: attachments of the chat so far.
         model: which would answer.
         cost: of sending it, if known.
+        trouble: what the engine has against it, in a sentence.
     """
     return (
         _failed(chips)
         or _unfit(chips, model)
         or _long(text)
         or _too_much(chips, model, cost)
+        or (Obstacle(trouble, blocks=False) if trouble else None)
         or (_forgotten(before, model) if text or chips else None)
     )
 

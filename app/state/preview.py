@@ -132,7 +132,7 @@ def _look_at(attachment: Attachment, sampling: tuple[float, int], gone: threadin
             case "pdf":
                 return Look(_pages(attachment))
             case "text":
-                return Look(text=attachment.path.read_text("utf-8")[:_TEXT_CHARS])
+                return Look(text=attachment.words()[:_TEXT_CHARS])
     except MediaCancelled:
         return None
     except MediaError as error:
@@ -148,7 +148,7 @@ def frames(attachment: Attachment, sampling: tuple[float, int], gone: threading.
     from engine.reader import sample_clip
 
     part = attachment.excerpt
-    source = MediaSource("video", str(attachment.path), part.fps, part.start, part.end)
+    source = MediaSource("video", str(attachment.path), part.fps, part.start, part.end, attachment.name)
     shown = sample_clip(source, *sampling, max_pixels=_STILL_PIXELS, should_stop=gone.is_set)
     return tuple(_still(clock(time), frame) for time, frame in zip(shown.times, shown.frames, strict=True))
 
@@ -158,7 +158,7 @@ def _pages(attachment: Attachment) -> tuple[Still, ...]:
 
     first = attachment.excerpt.first or 1
     last = min(attachment.excerpt.last or attachment.pages, first + MAX_PAGES - 1)
-    drawn = read_pdf(attachment.path, pages=range(first - 1, last), max_pixels=_STILL_PIXELS)
+    drawn = read_pdf(attachment.path, name=attachment.name, pages=range(first - 1, last), max_pixels=_STILL_PIXELS)
     return tuple(_still(f"page {first + number}", page.pixels) for number, page in enumerate(drawn))
 
 

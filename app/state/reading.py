@@ -234,9 +234,15 @@ def _still(item: _Item, how: Reading, start: float | None) -> Attachment:
 
 
 def _sound(item: _Item, how: Reading) -> Attachment:
-    from engine.media.audio import read_audio
+    from engine.media.audio import DEFAULT_MAX_SECONDS, read_audio
 
-    sound = read_audio(item.source, name=item.name, should_stop=how.should_stop)
+    most = DEFAULT_MAX_SECONDS
+    sound = read_audio(item.source, name=item.name, max_seconds=most + 1, should_stop=how.should_stop)
+    if sound.duration > most:
+        raise Refused(
+            f"{item.name} is longer than {most / 60:.0f} minutes, the most that is heard at once. Add a shorter part.",
+            meant=True,
+        )
     small = thumbnail.of_samples(sound.samples)
     path, digest = _copied(item, how)
     return _described(item, "audio", path, digest, how, small, seconds=sound.duration, note=sound.note)

@@ -14,10 +14,12 @@ import pytest
 import engine
 from engine import device
 from engine.errors import MediaError, RequestRejected
+from engine.forecast import Ruler
+from engine.messages import MediaSource
 from engine.models.families import open_port
 from engine.models.port import Port
 from engine.prompt import prepare_messages, prepare_prompt
-from engine.reader import MediaShape
+from engine.reader import MediaShape, Reader
 from tests.engine import families, tiny
 from tests.engine.families import chat
 from tests.engine.test_families import answers, solo
@@ -121,6 +123,31 @@ def test_the_estimate_of_a_sound_equals_the_request(make: Any) -> None:
     real = prepare_messages(open_port(*loaded), messages)
     assert (told.prompt_tokens, told.media_tokens) == (len(real.ids), real.media[0].tokens)
     assert engine.estimate(loaded[1], messages).kv_bytes == told.kv_bytes > 0
+
+
+def test_a_length_known_before_makes_the_estimate_exact_where_the_header_is_not() -> None:
+    port, sound = _port(), tone(0.8)
+    known = Ruler().place(port, MediaSource("audio", sound, seconds=1.2)).layout
+    assert known == port.lay_out(MediaShape("audio", samples=round(1.2 * 16_000)))
+    assert known != Ruler().place(port, MediaSource("audio", sound)).layout
+
+
+def test_sentences_name_media_as_their_messages_do(tmp_path: Path) -> None:
+    port = _port()
+    torn, long = tmp_path / "d1.bin", tmp_path / "d2.bin"
+    torn.write_bytes(b"\xff\xd8\xff\xe0" + bytes(400))
+    long.write_bytes(_wav(np.zeros(31 * 8000, "<i2"), rate=8000))
+
+    def told(part: dict[str, Any], reader: Any) -> str:
+        with pytest.raises(MediaError) as refusal:
+            prepare_messages(port, [{"role": "user", "content": [part]}], reader)
+        return str(refusal.value)
+
+    for reader in (Reader(), Ruler()):
+        assert told({"type": "image", "image": str(torn), "name": "oven.jpg"}, reader).startswith("oven.jpg")
+        assert told({"type": "video", "video": str(torn), "name": "door.mp4"}, reader).startswith("door.mp4")
+        assert told({"type": "pdf", "pdf": str(torn), "name": "plan.pdf"}, reader).startswith("plan.pdf")
+        assert told({"type": "audio", "audio": str(long), "name": "talk.wav"}, reader).startswith("talk.wav is longer")
 
 
 def test_the_demo_model_refuses_sound_and_the_chat_goes_on(pocket: Any, make: Any) -> None:

@@ -13,14 +13,17 @@ def made(kind, **facts):
 
 
 def test_each_kind_becomes_the_part_that_the_engine_reads():
-    assert made("image").part() == {"type": "image", "image": "/media/d.bin"}
-    assert made("audio").part() == {"type": "audio", "audio": "/media/d.bin"}
-    assert made("video").part() == {"type": "video", "video": "/media/d.bin"}
-    part = made("video", excerpt=Excerpt(fps=1.0, start=2.0, end=4.5)).part()
-    assert part == {"type": "video", "video": "/media/d.bin", "fps": 1.0, "start": 2.0, "end": 4.5}
-    assert made("pdf", pages=3).part() == {"type": "pdf", "pdf": "/media/d.bin"}
-    part = made("pdf", pages=9, excerpt=Excerpt(first=2, last=4)).part()
-    assert part == {"type": "pdf", "pdf": "/media/d.bin", "pages": [2, 4]}
+    def part(kind, **facts):
+        part = made(kind, **facts).part()
+        assert (part.pop("type"), part.pop(kind), part.pop("name")) == (kind, "/media/d.bin", f"x.{kind}")
+        return part
+
+    assert part("image") == {}
+    assert part("audio", seconds=1.5) == {"seconds": 1.5}
+    assert part("video") == {}
+    assert part("video", excerpt=Excerpt(fps=1.0, start=2.0, end=4.5)) == {"fps": 1.0, "start": 2.0, "end": 4.5}
+    assert part("pdf", pages=3) == {}
+    assert part("pdf", pages=9, excerpt=Excerpt(first=2, last=4)) == {"pages": [2, 4]}
 
 
 def test_a_text_is_read_from_our_copy(tmp_path):

@@ -498,3 +498,19 @@ def test_a_question_asked_again_tells_what_the_model_of_now_does_not_see(run, un
     run(go())
     assert notices == ["Pocket cannot see pictures, so it answers without oven.png."]
     assert scheduler.sent[1].messages[0]["content"][0]["text"].startswith("[picture: oven.png]")
+
+
+def test_a_text_whose_copy_is_gone_is_told_in_its_chat(run, until, scheduler, chat, tmp_path):
+    (tmp_path / "note.txt").write_text("Dear diary")
+
+    async def go():
+        chat.composer.add_files([tmp_path / "note.txt"])
+        await until(lambda: chat.composer.can_send)
+        chat.composer.chips[0].attachment.path.unlink()
+        ask(chat, "What is it?")
+        await until(idle(chat))
+
+    run(go())
+    answer = chat.turns[-1]
+    assert (answer.state, answer.error) == ("failed", "Braid's copy of note.txt cannot be read. Add the file again.")
+    assert scheduler.sent == []

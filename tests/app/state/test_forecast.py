@@ -114,7 +114,9 @@ def test_a_text_of_millions_of_words_is_counted_only_until_it_is_too_much(run, u
     assert chat.composer.obstacle.remove == (chat.composer.chips[0].id,)
 
 
-def test_a_draft_that_cannot_be_priced_can_still_be_sent(run, scheduler, chat):
+def test_what_the_engine_has_against_a_draft_is_told_at_once_and_keeps_nobody_from_sending(run, until, scheduler, chat):
+    estimate = scheduler.estimate
+
     def fails(messages, **options):
         raise MediaError("It is gone.")
 
@@ -122,11 +124,18 @@ def test_a_draft_that_cannot_be_priced_can_still_be_sent(run, scheduler, chat):
 
     async def go():
         chat.composer.set_text("What is it?")
-        await asyncio.sleep(0.3)
+        await until(lambda: chat.composer.obstacle)
+        assert (chat.composer.obstacle.sentence, chat.composer.cost, chat.composer.can_send) == (
+            "It is gone.",
+            None,
+            True,
+        )
+        scheduler.estimate = estimate
+        chat.composer.set_text("What is it")
+        await until(priced(chat))
+        assert chat.composer.obstacle is None
 
     run(go())
-    assert chat.composer.cost is None
-    assert chat.composer.can_send
 
 
 def test_pricing_leaves_the_windows_thread_alone(run, until, scheduler, chat):

@@ -106,6 +106,13 @@ def test_a_sound_shows_its_waveform_and_its_length(tmp_path, how):
     assert thirds[2] > 2 * thirds[0]
 
 
+def test_a_sound_longer_than_any_model_hears_is_refused_at_once(tmp_path, how, monkeypatch):
+    monkeypatch.setattr("engine.media.audio.DEFAULT_MAX_SECONDS", 60.0)
+    with pytest.raises(Refused, match=r"long\.wav is longer than 1 minutes") as refusal:
+        read_file(files.sound(tmp_path / "long.wav", 61.5), how)
+    assert refusal.value.meant
+
+
 def test_a_clip_without_pictures_is_a_sound(tmp_path, how):
     import av
 

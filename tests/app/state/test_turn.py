@@ -20,7 +20,10 @@ def test_a_branch_becomes_messages_with_the_pictures_of_every_turn():
         {"role": "system", "content": "Be brief."},
         {
             "role": "user",
-            "content": [{"type": "image", "image": "/media/d1.heic"}, {"type": "text", "text": "What is wrong?"}],
+            "content": [
+                {"type": "image", "image": "/media/d1.heic", "name": "oven.heic"},
+                {"type": "text", "text": "What is wrong?"},
+            ],
         },
         {"role": "assistant", "content": [{"type": "text", "text": "The seal."}]},
         {"role": "user", "content": [{"type": "text", "text": "Which side?"}]},
@@ -29,7 +32,7 @@ def test_a_branch_becomes_messages_with_the_pictures_of_every_turn():
 
 def test_a_picture_alone_is_a_message():
     assert messages([Turn(attachments=(OVEN,))]) == [
-        {"role": "user", "content": [{"type": "image", "image": "/media/d1.heic"}]}
+        {"role": "user", "content": [{"type": "image", "image": "/media/d1.heic", "name": "oven.heic"}]}
     ]
 
 
