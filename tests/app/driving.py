@@ -20,10 +20,10 @@ from app import faults
 ROOT = Path(__file__).parents[2]
 
 
-def outside(module: str) -> dict[str, Any]:
+def outside(module: str, *arguments: str) -> dict[str, Any]:
     """What a driver module prints as JSON, run in a process of its own."""
     ended = subprocess.run(
-        [sys.executable, "-m", module],
+        [sys.executable, "-m", module, *arguments],
         cwd=ROOT,
         env=os.environ | {"QT_QPA_PLATFORM": "offscreen"},
         capture_output=True,
@@ -44,17 +44,22 @@ async def until(condition: Callable[[], object]) -> None:
 def run(
     drive: Callable[[program.Program], Awaitable[dict[str, Any]]],
     prepare: Callable[[program.Application], None] = lambda application: None,
+    fill: Callable[[Path], None] = lambda profile: None,
+    look: Callable[[Path], dict[str, Any]] = lambda profile: {},
     **settings: Any,
 ) -> dict[str, Any]:
-    """Start the program, let ``drive`` use it, and end it; returns what ``drive`` returned.
+    """Start the program, let ``drive`` use it, and end it; returns what ``drive`` and ``look`` returned.
 
     Args:
         drive: gets the program once its window exists.
         prepare: gets the application before that.
+        fill: gets the folder of the profile before everything.
+        look: gets it after the end.
         settings: pages of the settings file; answers are greedy unless they say otherwise.
     """
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "settings.json").write_text(json.dumps({"generation": {"temperature": 0.0}, **settings}))
+        fill(Path(folder))
         options = program.parse(["--profile", folder])
         places = program.Places.of(options.profile)
         log_file = faults.log_to(places.logs)
@@ -78,4 +83,4 @@ def run(
                 await driving
 
             loop.run_until_complete(both())
-        return result
+        return result | look(Path(folder))

@@ -4,6 +4,7 @@ import importlib.util
 import json
 import os
 import re
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -224,3 +225,30 @@ def test_a_profile_that_cannot_be_written_is_told_in_a_sentence(processes, tmp_p
     assert told.startswith("Braid cannot write to")
     assert "Traceback" not in told
     assert process.returncode == 1
+
+
+READ_ONLY = """
+set -e
+mount -t tmpfs -o size=16m tmpfs "$1"
+cp -r "$2/." "$1"
+mount -o remount,ro "$1"
+exec "$3" -m app --profile "$1"
+"""
+"""Starts the app (with the Python that is $3) with a copy of a profile ($2) on a disk that cannot be written ($1)."""
+
+
+def test_a_profile_on_a_read_only_disk_is_told_in_a_sentence(processes, tmp_path):
+    alone = ["unshare", "--map-root-user", "--mount"]  # mounts are seen by this process and its children only
+    if shutil.which("unshare") is None or subprocess.run([*alone, "true"], capture_output=True, check=False).returncode:
+        pytest.skip("the system lets nobody mount a disk of one's own")
+    profile, disk = tmp_path / "profile", tmp_path / "disk"
+    disk.mkdir()
+    process = start(profile, "--model", tmp_path / "none")
+    processes.append(process)
+    read_until(process, "painted")
+    assert ends_cleanly(process, signal.SIGTERM)
+    command = [*alone, "sh", "-c", READ_ONLY, "sh", str(disk), str(profile), sys.executable]
+    environment = os.environ | {"QT_QPA_PLATFORM": "offscreen"}
+    told = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    assert told.stderr == f"Braid cannot write to {disk}. Check the folder, or choose one with --profile.\n"
+    assert told.returncode == 1
