@@ -436,6 +436,19 @@ def test_what_is_packed_comes_back_as_exactly_as_its_bits_allow(bits: int, error
     assert 0 < distance < error
 
 
+@pytest.mark.parametrize("size", [32, 64, 128])
+def test_so_many_values_share_a_scale_as_are_configured(make: Any, size: int) -> None:
+    scheduler = make(tiny.hybrid(), kv_cache_quantization=True, kv_cache_quantization_group_size=size)
+    ask(scheduler, [user("hello there, whoever you are")])
+    finish(scheduler)
+    runs = [entry.data for entry in scheduler.caches.prefix.tree._entries if hasattr(entry.data, "codec")]
+    assert {run.codec.group_size for run in runs} == {size}
+    packed = {name for run in runs for name in run.arrays if name.endswith(".packed")}
+    assert bool(packed) is (64 % size == 0)  # heads of 64 values: a larger group does not divide them, and stays plain
+    scales = [run.arrays[name.replace(".packed", ".scales")] for run in runs for name in run.arrays if name in packed]
+    assert {array.shape[-1] for array in scales} == ({64 // size} if packed else set())
+
+
 def test_changing_how_prefixes_are_packed_starts_anew(make: Any) -> None:
     """What was rounded once must not come back after the switch is off again."""
     warm = Warm(make, tiny.dense())

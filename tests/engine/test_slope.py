@@ -1,4 +1,4 @@
-"""Three hundred different requests with all caches on: beyond the caches' budgets nothing grows."""
+"""Hundreds of different requests, with all caches on and with none: beyond the caches' budgets nothing grows."""
 
 from __future__ import annotations
 
@@ -17,8 +17,6 @@ from engine import MLLMScheduler
 from tests.engine import cold_tier, tiny
 from tests.engine.conftest import Make
 
-_REQUESTS = 300
-_WARM = 100
 _MOST = 1_000
 """Bytes a request."""
 
@@ -59,17 +57,17 @@ def slope(values: list[float]) -> float:
 class Growth:
     """What is held after each request, once the first ones have warmed everything up."""
 
-    def __init__(self, scheduler: MLLMScheduler) -> None:
+    def __init__(self, scheduler: MLLMScheduler, requests: int, warm: int) -> None:
         self.device: list[float] = []
         self.python: list[float] = []
         self.resident: list[float] = []
         tracemalloc.start()
         try:
-            for number in range(_REQUESTS):
+            for number in range(requests):
                 ask(scheduler, number)
-                if number == _WARM:
+                if number == warm:
                     self.warm = scheduler.get_stats()
-                if number >= _WARM:
+                if number >= warm:
                     self._note(scheduler)
         finally:
             tracemalloc.stop()
@@ -86,7 +84,7 @@ class Growth:
 
 @pytest.mark.timeout(300)
 def test_nothing_grows_beyond_the_budgets(full: MLLMScheduler, capsys: pytest.CaptureFixture[str]) -> None:
-    growth = Growth(full)
+    growth = Growth(full, requests=300, warm=100)
     with capsys.disabled():
         print(f"\n  bytes a request with all caches: {growth}")
     assert_was_full(growth.warm, full.get_stats())
@@ -96,7 +94,8 @@ def test_nothing_grows_beyond_the_budgets(full: MLLMScheduler, capsys: pytest.Ca
 
 @pytest.mark.timeout(300)
 def test_nothing_grows_without_caches(make: Make, capsys: pytest.CaptureFixture[str]) -> None:
-    growth = Growth(make(tiny.hybrid(), enable_prefix_cache=False, enable_vision_cache=False))
+    scheduler = make(tiny.hybrid(), enable_prefix_cache=False, enable_vision_cache=False)
+    growth = Growth(scheduler, requests=150, warm=50)
     with capsys.disabled():
         print(f"\n  bytes a request without caches: {growth}")
     assert slope(growth.device) <= _MOST
