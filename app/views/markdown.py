@@ -7,11 +7,12 @@ from collections.abc import MutableMapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from html import escape
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 from PySide6.QtGui import QFont
 
-from app.views import code, formulas, latex
+from app.views import code, data_table, formulas, latex
 from app.views.theme import COLUMN_PX, SMALL_PX, TEXT_PX, Tokens, code_family, line_height, ui_font
 
 if TYPE_CHECKING:
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from markdown_it.token import Token
 
 SEGMENT_CHARS = 2000
+_TABLE_CHARS = 600
+"""Drawing a table again costs several times as much as drawing words again."""
 _OPENING = re.compile(r"(`{3,}|~{3,})[ \t]*([^\s`]*)[^`\n]*\n")
 CODE_PX, CODE_TOP_PX, CODE_BOTTOM_PX = 12, 4, 12
 
@@ -56,14 +59,27 @@ class Rendered:
 
 
 @dataclass(frozen=True, slots=True)
+class Piece:
+    """Some Markdown; ``head``: first lines of the table that it goes on with, if it begins with further rows of one."""
+
+    text: str
+    head: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Cut:
-    """Where finished text ends: characters before ``offset`` will not change their look when text is added."""
+    """Where finished text ends: characters before ``offset`` will not change their look when text is added.
+
+    Attributes:
+        head: of the table that the rest goes on with.
+    """
 
     offset: int
-    finished: tuple[str, ...]
+    finished: tuple[Piece, ...]
+    head: str = ""
 
 
-def render(text: str, tokens: Tokens, look: Look | None = None, *, finished: bool = True) -> Rendered:
+def render(text: str | Piece, tokens: Tokens, look: Look | None = None, *, finished: bool = True) -> Rendered:
     """One piece of Markdown; raw HTML in it is shown as text, pictures become their description.
 
     Formulas are set in type once the text is ``finished``; while it grows, what looks like one may still become money.
@@ -71,28 +87,46 @@ def render(text: str, tokens: Tokens, look: Look | None = None, *, finished: boo
     blocks: list[code.Block] = []
     drawn: list[Drawn] = []
     look = look or Look(ui_font(TEXT_PX))
-    env = {"blocks": blocks, "tokens": tokens, "lines": text.split("\n")}
-    html = _parser().render(text, env | {"look": look, "formulas": drawn, "finished": finished})
-    return Rendered(html, tuple(blocks), tuple(drawn))
+    piece = text if isinstance(text, Piece) else Piece(text)
+    source = piece.head + (piece.text if finished else data_table.completed(piece.text))
+    env = {"blocks": blocks, "tokens": tokens, "lines": source.split("\n")}
+    env |= {"look": look, "formulas": drawn, "finished": finished}
+    parser = _parser()
+    stream = parser.parse(source, env)
+    if piece.head:
+        del stream[_place(stream, "thead_open") : _place(stream, "thead_close") + 1]
+    return Rendered(parser.renderer.render(stream, parser.options, env), tuple(blocks), tuple(drawn))
 
 
-def join(blocks: Sequence[str], limit: int = SEGMENT_CHARS) -> list[str]:
+def _place(stream: Sequence[Token], kind: str) -> int:
+    return next(index for index, token in enumerate(stream) if token.type == kind)
+
+
+def join(blocks: Sequence[Piece], limit: int = SEGMENT_CHARS) -> list[Piece]:
     """Blocks joined to pieces of at most ``limit`` characters each, unless one block alone is longer."""
-    pieces: list[str] = []
+    pieces: list[Piece] = []
     for block in blocks:
-        if pieces and len(pieces[-1]) + len(block) <= limit:
-            pieces[-1] += block
+        if pieces and len(pieces[-1].text) + len(block.text) <= limit:
+            pieces[-1] = Piece(pieces[-1].text + block.text, pieces[-1].head)
         else:
             pieces.append(block)
     return pieces
 
 
-def cut(text: str) -> Cut:
-    """Separate finished top-level blocks from the last one, which may still grow; of a long list, its last item."""
-    ends = _ends(text)
-    offset = ends[-2] if len(ends) > 1 else 0
-    starts = [0, *ends[:-2]] if len(ends) > 1 else []
-    return Cut(offset, tuple(text[a:b] for a, b in zip(starts, ends[:-1], strict=True)) if offset else ())
+def cut(text: str, head: str = "") -> Cut:
+    """Separate finished top-level blocks from the last one, which may still grow.
+
+    Of a long list the last item may, of a long table the last row.
+
+    Args:
+        text: Markdown.
+        head: of the table that it goes on with.
+    """
+    starts = _starts(head + text)
+    begins = [(0, head), *((start - len(head), of) for start, of in starts if start > len(head))]
+    ends = [start for start, _ in begins[1:]]
+    finished = (Piece(text[start:end], of) for (start, of), end in zip(begins, ends, strict=False))
+    return Cut(begins[-1][0], tuple(finished), begins[-1][1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +145,7 @@ def code_growth(before: str, after: str) -> Growth | None:
         return None
     fence, language, start = opening[1], opening[2], opening.end()
     shown = before[start:].removesuffix("\n")
-    closing = re.compile(rf"^ {{0,3}}{fence}{fence[0]}*[ \t]*$", re.MULTILINE)
+    closing = _closing(fence)
     # Only what is new, and the line it goes on with, can hold the end: a long block is not searched again and again.
     end = closing.search(after, max(start, before.rfind("\n") + 1))
     if not shown or (end and after[end.end() :].strip()):
@@ -120,6 +154,25 @@ def code_growth(before: str, after: str) -> Growth | None:
     if not grown.startswith(shown):
         return None  # the beginning of the closing fence was shown as code
     return Growth(code.Block(language, grown), grown[len(shown) :], end is not None)
+
+
+def code_end(text: str, start: int, searched: int) -> int | None:
+    """Where the block of code that begins at ``start`` ends, if one does; None: it has not ended yet.
+
+    Args:
+        text: Markdown.
+        start: where a block begins, of code or not; then it ends where it begins.
+        searched: before the line that begins here its end has been looked for in vain.
+    """
+    opening = _OPENING.match(text, start)
+    if opening is None:
+        return start
+    end = _closing(opening[1]).search(text, max(opening.end(), searched))
+    return None if end is None else end.end()
+
+
+def _closing(fence: str) -> re.Pattern[str]:
+    return re.compile(rf"^ {{0,3}}{fence}{fence[0]}*[ \t]*$", re.MULTILINE)
 
 
 def style(tokens: Tokens, font: QFont, ink: str = "text") -> str:
@@ -158,17 +211,24 @@ def _part(size: int, px: int) -> int:
     return round(size * px / TEXT_PX)
 
 
-def _ends(text: str) -> list[int]:
-    """Offsets at which the top-level blocks end (the last one at the end of the text)."""
+def _starts(text: str) -> list[tuple[int, str]]:
+    """Offsets at which blocks begin, and items and rows of a long last one; rows each with their table's head."""
     offsets = [0]
     for line in text.splitlines(keepends=True):
         offsets.append(offsets[-1] + len(line))
     found = _parser().parse(text)
     blocks = [token for token in found if token.level == 0 and token.map and token.nesting >= 0]
-    starts = [token.map[0] for token in blocks if token.map]
-    if blocks and len(text) - offsets[starts[-1]] > SEGMENT_CHARS:
-        starts += _items(blocks[-1], found)
-    return [*(offsets[start] for start in starts[1:] if offsets[start]), len(text)]
+    starts: list[tuple[int, str]] = []
+    for token, after in zip_longest(blocks, blocks[1:]):
+        first, last = token.map or (0, 0)
+        begin, end = offsets[first], offsets[after.map[0]] if after and after.map else len(text)
+        starts.append((begin, ""))
+        if token.type == "table_open" and end - begin > (SEGMENT_CHARS if after else _TABLE_CHARS):
+            head = text[begin : offsets[first + 2]]
+            starts += [(offsets[line], head) for line in range(first + 3, last)]
+        elif after is None and end - begin > SEGMENT_CHARS:
+            starts += [(offsets[line], "") for line in _items(token, found)]
+    return starts
 
 
 def _items(block: Token, found: Sequence[Token]) -> list[int]:

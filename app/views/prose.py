@@ -41,8 +41,9 @@ class Prose(QWidget):
         self.pieces: list[TextView] = []
         self._name, self._adopt, self._px, self._ink = name, adopt, px, ink
         self._text, self._live, self._grew = "", False, False
-        self._settled = 0
-        self._sealed: list[str] = []
+        self._settled, self._head = 0, ""
+        self._sealed: list[markdown.Piece] = []
+        self._searched = 0
         self._behind = False
         self._stale: dict[TextView, None] = {}
         self._column = QVBoxLayout(self)
@@ -59,7 +60,7 @@ class Prose(QWidget):
         if text == self._text and live == self._live:
             return
         if not text.startswith(self._text[: self._settled]):
-            self._settled, self._sealed = 0, []
+            self._settled, self._head, self._sealed, self._searched = 0, "", [], 0
         self._text, self._live = text, live
         self._grew = self._grew or live
         self._advance(time.perf_counter() + SLICE_S)
@@ -92,9 +93,9 @@ class Prose(QWidget):
 
     def _advance(self, until: float) -> None:
         """Seal the blocks that are finished and draw the rest, so that the cost does not grow with the answer."""
-        span = _WINDOW_CHARS
+        span = len(self._text) if self._goes_on_with_code() else _WINDOW_CHARS
         while self._settled + span < len(self._text):
-            found = markdown.cut(self._text[self._settled : self._settled + span])
+            found = markdown.cut(self._text[self._settled : self._settled + span], self._head)
             if not found.offset:
                 span *= 2  # one block is longer than that
                 continue
@@ -105,16 +106,27 @@ class Prose(QWidget):
                 self._behind = True
                 return
         self._behind = False
-        self._seal(markdown.cut(self._text[self._settled :]))
-        tail = [self._text[self._settled :]] if self._settled < len(self._text) else []
+        if not self._goes_on_with_code():
+            self._seal(markdown.cut(self._text[self._settled :], self._head))
+        rest = self._text[self._settled :]
+        tail = [markdown.Piece(rest, self._head)] if rest else []
         # What has grown keeps its pieces: nothing is drawn again at the end.
         self._draw([*self._sealed, *tail] if self._grew else markdown.join([*self._sealed, *tail]))
 
     def _seal(self, found: markdown.Cut) -> None:
         self._sealed = markdown.join([*self._sealed, *found.finished])
         self._settled += found.offset
+        self._head = found.head
 
-    def _draw(self, texts: list[str]) -> None:
+    def _goes_on_with_code(self) -> bool:
+        """Whether the rest is one block of code without its end so far, however long: nothing of it can be cut off."""
+        searched = max(self._searched, self._settled)
+        place = markdown.code_end(self._text, self._settled, searched)
+        if place is None:
+            self._searched = self._text.rfind("\n", searched) + 1 or searched
+        return place is None
+
+    def _draw(self, texts: list[markdown.Piece]) -> None:
         while len(self.pieces) > len(texts):
             piece = self.pieces.pop()
             self._stale.pop(piece, None)
@@ -128,5 +140,7 @@ class Prose(QWidget):
             self.pieced.emit()
         for number, (piece, text) in enumerate(zip(self.pieces, texts, strict=True)):
             last = number == len(texts) - 1
+            before = self.pieces[number - 1] if text.head else None
+            piece.adjoin(before, goes_on=not last and bool(texts[number + 1].head))
             piece.show_markdown(text, finished=not (self._live and last))
             piece.caret(self._live and last)

@@ -20,7 +20,7 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QFrame, QSizePolicy, QTextBrowser, QWidget
 
-from app.views import code, code_table, latex, markdown, motion
+from app.views import code, code_table, data_table, latex, markdown, motion
 from app.views.theme import COLUMN_PX, TEXT_PX, color, line_height, set_font, tokens
 
 _OPENED = ("http", "https", "mailto")
@@ -57,14 +57,16 @@ class TextView(QTextBrowser):
         self._live = False
         self._pulse = QTimer(self, interval=_PULSE_MS)
         self._pulse.timeout.connect(self._beat)
-        self._shown: tuple[str, bool] | None = None
+        self._shown: str | markdown.Piece | None = None
+        self._before: TextView | None = None
+        self._goes_on = False
         self._finished = True
         self._rendered = markdown.Rendered("", ())
 
     def show_plain(self, text: str) -> None:
         """Show a person's words exactly as they were typed."""
-        if self._shown != (text, False):
-            self._shown = (text, False)
+        if self._shown != text:
+            self._shown = text
             self.setPlainText(text)
             self._space()
 
@@ -75,21 +77,39 @@ class TextView(QTextBrowser):
         spaced.setLineHeight(line_height(self.font()), QTextBlockFormat.LineHeightTypes.ProportionalHeight.value)
         whole.mergeBlockFormat(spaced)
 
-    def show_markdown(self, text: str, *, finished: bool = True) -> None:
+    def show_markdown(self, piece: markdown.Piece, *, finished: bool = True) -> None:
         """Show a model's words; ``finished``: nothing will be added to them."""
-        before, self._shown = self._shown, (text, True)
+        before, self._shown = self._shown, piece
         settles, self._finished = finished and not self._finished, finished
-        if before == self._shown and not (settles and _may_hold_formulas(text)):
+        if before == piece and not (settles and _may_hold_formulas(piece.text)):
             return
-        growth = markdown.code_growth(before[0], text) if before and before[1] else None
+        growth = markdown.code_growth(before.text, piece.text) if isinstance(before, markdown.Piece) else None
         if growth:
             self._grow(growth)
         else:
             self._render()
 
+    def adjoin(self, before: TextView | None, *, goes_on: bool) -> None:
+        """Tell which text begins the table that goes on here, and whether the one at the end goes on in the next."""
+        stale = before is not self._before or (self._goes_on and not goes_on)
+        if before is not self._before:
+            if self._before is not None:
+                self._before.document().documentLayout().documentSizeChanged.disconnect(self._align)
+            if before is not None:
+                before.document().documentLayout().documentSizeChanged.connect(self._align)
+        if goes_on and not self._goes_on:
+            data_table.close_up(self.document())
+        self._before, self._goes_on = before, goes_on
+        if stale:
+            self._render()
+
+    def _align(self) -> None:
+        if self._before is not None:
+            data_table.align(self.document(), data_table.widths(self._before.document()))
+
     def restyle(self) -> None:
         """Draw again in the colours and the size of text in force now."""
-        if self._shown and self._shown[1]:
+        if isinstance(self._shown, markdown.Piece):
             self._render()
         else:
             self._space()
@@ -124,14 +144,17 @@ class TextView(QTextBrowser):
         return max(metrics.horizontalAdvance(line[:_CHARS_MEASURED]) for line in lines) + 2
 
     def _render(self) -> None:
-        if not self._shown:
+        if not isinstance(self._shown, markdown.Piece):
             return
         room = self.viewport().width() if self.isVisible() else COLUMN_PX
         look = markdown.Look(self.font(), self._ink_name, room)
-        self._rendered = markdown.render(self._shown[0], tokens(), look, finished=self._finished)
+        self._rendered = markdown.render(self._shown, tokens(), look, finished=self._finished)
         self.document().setDefaultStyleSheet(markdown.style(tokens(), self.font(), self._ink_name))
         self.setHtml(self._rendered.html.rstrip())  # a line break at the end would be drawn as a space
         self._close_up()
+        if self._goes_on:
+            data_table.close_up(self.document())
+        self._align()
 
     def _grow(self, growth: markdown.Growth) -> None:
         """Append to the one code block there is: drawing a long one anew for each output would cost too much."""
@@ -158,6 +181,7 @@ class TextView(QTextBrowser):
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
+        self._align()
         width = self.viewport().width()
         pictures = [drawn.picture for drawn in self._rendered.formulas if drawn.picture is not None]
         if any(made.width > width for made in pictures) and width > 0:

@@ -89,9 +89,9 @@ def test_blocks_with_formulas_end_where_they_end_however_the_text_arrives(qapp) 
             cut = markdown.cut(text[settled:end])
             parts += cut.finished
             settled += cut.offset
-        parts.append(text[settled:])
-        assert "".join(parts) == text
-        drawn = [each for part in parts for each in found(part)]
+        parts.append(markdown.Piece(text[settled:]))
+        assert "".join(part.text for part in parts) == text
+        drawn = [each for part in parts for each in found(part.text)]
         assert drawn == [("a", False), ("x\n=\ny", True), ("z", True)]
 
 
@@ -129,7 +129,7 @@ def ink_of(view: TextView) -> set[str]:
 
 def test_a_formula_shows_its_source_until_it_is_set_and_follows_the_theme(view: TextView, qtbot) -> None:
     theme.apply("light")
-    view.show_markdown("So $\\frac{a}{2}+\\delta$ it is.")
+    view.show_markdown(markdown.Piece("So $\\frac{a}{2}+\\delta$ it is."))
     if view._rendered.formulas[0].picture is None:
         assert view.toPlainText() == "So \\frac{a}{2}+\\delta it is."
         assert view.awaits(Formula("\\frac{a}{2}+\\delta", False))
@@ -149,7 +149,7 @@ def test_a_formula_shows_its_source_until_it_is_set_and_follows_the_theme(view: 
 
 @pytest.mark.parametrize("source", ["\\frac{1}{", "\\nosuchcommand x", "{" * 400, "\\begin{pmatrix} 1"])
 def test_what_cannot_be_set_shows_its_source(source: str, view: TextView, qtbot) -> None:
-    view.show_markdown(f"Look: ${source}$")
+    view.show_markdown(markdown.Piece(f"Look: ${source}$"))
     settled(view, qtbot)
     assert view.toPlainText() == f"Look: {source}"
     families = view.document().find(source[-3:]).charFormat().fontFamilies()
@@ -158,7 +158,7 @@ def test_what_cannot_be_set_shows_its_source(source: str, view: TextView, qtbot)
 
 def test_an_endless_formula_is_not_even_tried(view: TextView, qtbot) -> None:
     source = "x" * (latex.MAX_CHARS + 1)
-    view.show_markdown(f"${source}$")
+    view.show_markdown(markdown.Piece(f"${source}$"))
     assert not typesetter._queue
     assert view.toPlainText() == source
 
@@ -177,7 +177,7 @@ def test_baselines_meet(qtbot, qapp) -> None:
 
 
 def test_a_wide_formula_shrinks_to_the_column(view: TextView, qtbot) -> None:
-    view.show_markdown("$$" + "+".join(f"x_{{{i}}}^2" for i in range(40)) + "$$")
+    view.show_markdown(markdown.Piece("$$" + "+".join(f"x_{{{i}}}^2" for i in range(40)) + "$$"))
     settled(view, qtbot)
     assert view._rendered.formulas[0].picture.width <= 700
     view.resize(300, 100)
@@ -185,7 +185,7 @@ def test_a_wide_formula_shrinks_to_the_column(view: TextView, qtbot) -> None:
 
 
 def test_copying_gives_the_source_between_its_signs(view: TextView, qtbot) -> None:
-    view.show_markdown("Is \\(x\\) or $y$?\n\n$$z$$")
+    view.show_markdown(markdown.Piece("Is \\(x\\) or $y$?\n\n$$z$$"))
     settled(view, qtbot)
     view.selectAll()
     assert view.createMimeDataFromSelection().text() == "Is \\(x\\) or $y$?\n$$z$$"

@@ -3,7 +3,8 @@ from __future__ import annotations
 import pytest
 from PySide6.QtCore import QThreadPool
 
-from app.views import code, markdown
+from app.views import code, data_table, markdown
+from app.views.markdown import Piece
 from app.views.theme import DARK, LIGHT
 
 TEXT = """# Title
@@ -90,8 +91,8 @@ def test_finished_blocks_keep_their_look_however_the_text_arrives(qapp) -> None:
             found = markdown.cut(TEXT[settled:end])
             finished += found.finished
             settled += found.offset
-        parts = [*finished, TEXT[settled:]]
-        assert "".join(parts) == TEXT
+        parts = [*finished, Piece(TEXT[settled:])]
+        assert "".join(part.text for part in parts) == TEXT
         assert "".join(markdown.render(part, LIGHT).html for part in parts).replace("copy:0", "") == whole.replace(
             "copy:0", ""
         )
@@ -101,15 +102,15 @@ def test_finished_blocks_keep_their_look_however_the_text_arrives(qapp) -> None:
 def test_pieces_of_a_long_text_are_bounded_and_complete() -> None:
     text = "\n\n".join(f"Paragraph {i} " + "word " * 30 for i in range(200))
     found = markdown.cut(text)
-    pieces = markdown.join([*found.finished, text[found.offset :]])
-    assert "".join(pieces) == text
+    pieces = markdown.join([*found.finished, Piece(text[found.offset :])])
+    assert "".join(piece.text for piece in pieces) == text
     assert len(pieces) > 5
-    assert max(map(len, pieces)) <= markdown.SEGMENT_CHARS
+    assert max(len(piece.text) for piece in pieces) <= markdown.SEGMENT_CHARS
 
 
 def test_a_single_block_is_never_torn() -> None:
     text = "```\n" + "x = 1\n" * 3000 + "```\n"
-    assert markdown.join([*markdown.cut(text).finished, text]) == [text]
+    assert markdown.join([*markdown.cut(text).finished, Piece(text)]) == [Piece(text)]
 
 
 @pytest.mark.parametrize("marker", ["-", "{}."])
@@ -117,7 +118,7 @@ def test_the_items_of_a_long_list_are_finished_one_by_one(marker: str, qapp) -> 
     items = [f"{marker.format(n)} Item {n} with some words\n    - below\n" for n in range(1, 101)]
     text = "".join(items) + f"{marker.format(101)} Ite"
     found = markdown.cut(text)
-    assert list(found.finished) == items
+    assert [piece.text for piece in found.finished] == items
     assert text[found.offset :] == f"{marker.format(101)} Ite"
     if marker != "-":
         assert '<ol start="51">' in markdown.render("".join(items[50:60]), LIGHT).html
@@ -126,3 +127,51 @@ def test_the_items_of_a_long_list_are_finished_one_by_one(marker: str, qapp) -> 
 def test_a_list_that_cannot_go_on_elsewhere_and_a_short_one_stay_whole(qapp) -> None:
     for text in ("1. Each item says one\n" * 200, "- short\n- list\n- here"):
         assert markdown.cut(text) == markdown.Cut(0, ())
+
+
+HEAD = "| part | state |\n| --- | --- |\n"
+
+
+def test_the_rows_of_a_long_table_are_finished_one_by_one_and_know_their_head(qapp) -> None:
+    rows = [f"| part {n} | *torn* at {n} |\n" for n in range(1, 101)]
+    found = markdown.cut(f"See:\n\n{HEAD}{''.join(rows)}| par")
+    see, first, *others = found.finished
+    assert (see, first) == (Piece("See:\n\n"), Piece(HEAD + rows[0]))
+    assert others == [Piece(row, HEAD) for row in rows[1:]]
+    assert found.head == HEAD
+    rest = markdown.cut("| part 101 | torn |\n\nThat is all, and so", found.head)
+    assert rest == markdown.Cut(21, (Piece("| part 101 | torn |\n\n", HEAD),))
+    drawn = markdown.render(others[0], LIGHT).html
+    assert drawn.count("<tr>") == 1
+    assert "<th" not in drawn
+    assert "<em>torn</em> at 2" in drawn
+
+
+def test_a_short_table_stays_whole(qapp) -> None:
+    assert markdown.cut(HEAD + "| a | b |\n" * 20) == markdown.Cut(0, ())
+
+
+def test_a_table_is_one_from_its_first_word_on_and_never_signs(qapp) -> None:
+    whole = f"Look:\n\n{HEAD}| seal | torn |\n"
+    for end in range(len("Look:\n\n| p"), len(whole) + 1):
+        drawn = markdown.render(whole[:end], LIGHT, finished=False).html
+        assert drawn.count("<table") == 1, whole[:end]
+        assert "|" not in drawn, whole[:end]
+        assert "---" not in drawn, whole[:end]
+
+
+@pytest.mark.parametrize("text", ["|x| is", "a | b", "```\n| a | b", f"{HEAD}| seal", "| a |\nb"])
+def test_what_is_no_head_of_a_table_is_left_as_it_is(text: str) -> None:
+    assert data_table.completed(text) == text
+
+
+@pytest.mark.parametrize("step", [1, 5, 64])
+def test_the_end_of_growing_code_is_found_however_it_arrives(step: int) -> None:
+    text = "~~~~py\nx = 1\n~~~\n" + "y = 2\n" * 20 + "~~~~\nEnd"
+    searched = 0
+    for end in range(step, len(text) + step, step):
+        place = markdown.code_end(text[:end], 0, searched)
+        closed = "\n~~~~" in text[:end] and end >= len("~~~~py\n")
+        assert (place not in (None, 0)) == closed, text[:end]
+        if place is None:
+            searched = text.rfind("\n", searched, end) + 1 or searched

@@ -11,10 +11,10 @@ from PySide6.QtCore import QThreadPool
 from PySide6.QtWidgets import QApplication
 
 from app.state.turn import Turn
-from app.views.latex import typesetter
 from app.views.text import TextView
 from app.views.theme import theme
 from app.views.transcript import Transcript
+from tests.app.views import growth
 from tests.app.views.test_transcript import answers
 
 PART = """## Step {n}
@@ -64,8 +64,7 @@ class Turns:
 
 def quiet(transcript: Transcript):
     """Whether nothing is left to draw, formulas included."""
-    timers = (transcript._frame, transcript._builder, transcript._gather)
-    return lambda: not (typesetter._queue or any(timer.isActive() for timer in timers))
+    return lambda: growth.settled(transcript)
 
 
 def write(made, turn: Turn, text: str, pieces: int, size: int = 24) -> list[float]:
@@ -115,7 +114,7 @@ def test_a_long_chat_opens_slice_by_slice(stage, qtbot) -> None:
     made.library.select(long.id)
     transcript, turns_of_loop = made.window.page.transcript, Turns()
     turns_of_loop.spin(60, until=quiet(transcript))
-    assert "".join(answers(transcript)[0]._prose._sealed).startswith(PART.format(n=1))
+    assert "".join(piece.text for piece in answers(transcript)[0]._prose._sealed).startswith(PART.format(n=1))
     assert transcript.verticalScrollBar().value() == transcript.verticalScrollBar().maximum()
     assert turns_of_loop.told("Opening 502 messages, the last of 20,000 tokens") < 250
 
@@ -190,3 +189,14 @@ def test_three_tabs_that_stream_long_answers_leave_the_loop_free(stage, qtbot) -
     shown = answers(made.window.page.transcript)[0]
     assert shown.turn.text.endswith(LONG[written - 4 : written])
     assert loop.told(f"Three tabs at 200 tokens/s, {written // 4} tokens each") < 100
+
+
+@pytest.mark.parametrize("kind", growth.KINDS)
+def test_an_update_costs_the_same_however_long_the_answer_is(qapp, kind: str) -> None:
+    text = growth.KINDS[kind]()
+    costs = {length: growth.cost(text, length) for length in growth.LENGTHS}
+    told = ", ".join(f"{cost:.1f} ms after {length:,} characters" for length, cost in costs.items())
+    print(f"\nAn update of {kind}: {told}")
+    first, *later = costs.values()
+    if kind != "code":  # a block of code is one text however long
+        assert max(later) < 2 * first + 6

@@ -11,8 +11,10 @@ from PySide6.QtGui import QDesktopServices, QGuiApplication, QWheelEvent
 from PySide6.QtWidgets import QApplication
 
 from app.state.turn import AnswerFacts, Turn
+from app.views import data_table
 from app.views.answer import Answer
 from app.views.facts import facts_line
+from app.views.markdown import Piece
 from app.views.pictures import Picture
 from app.views.question import SHOWN_CHARS, Question
 from app.views.text import TextView
@@ -114,7 +116,7 @@ def test_a_growing_code_block_is_appended_to_and_looks_as_if_drawn_at_once(stage
     grown = answers(made.window.page.transcript)[0].views()[0]
     fresh = TextView("fresh")
     qtbot.addWidget(fresh)
-    fresh.show_markdown(turn.text)
+    fresh.show_markdown(Piece(turn.text))
     assert grown.toPlainText() == fresh.toPlainText()
     assert grown._rendered.blocks == fresh._rendered.blocks
     drawn = []
@@ -399,3 +401,43 @@ def test_what_is_no_picture_opens_in_its_own_program(stage, qtbot, monkeypatch) 
         qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
     assert asked == ["/tmp/a.mov", "/tmp/b.pdf", "/tmp/c.wav"]
     made.window.grab()
+
+
+def test_a_long_table_goes_on_in_columns_as_wide_as_its_first_ones(stage, qtbot) -> None:
+    made = stage("Kitchen")
+    turn = made.chat.begin("Look:\n\n| part | state |\n| --- | --- |\n")
+    for number in range(300):
+        made.chat.write(turn, f"| part {number} | {'**torn** badly' if number == 120 else 'fine'} |\n")
+    made.chat.write(turn, "\nThat is all.")
+    transcript = made.window.page.transcript
+    settle(qtbot, transcript)
+    pieces = answers(transcript)[0].views()
+
+    def aligned() -> bool:
+        QApplication.processEvents()
+        found = [widths for piece in pieces if (widths := data_table.widths(piece.document()))]
+        return len(found) > 2 and all(each == pytest.approx(found[0], abs=0.5) for each in found)
+
+    assert aligned()
+    assert sum(piece.toPlainText().count("fine") + piece.toPlainText().count("torn badly") for piece in pieces) == 300
+    assert sum(piece.toPlainText().count("state") for piece in pieces) == 1
+    assert pieces[-1].toPlainText().rstrip().endswith("That is all.")
+    for change in (lambda: made.window.resize(900, 700), lambda: theme.resize(130), lambda: theme.apply("dark")):
+        change()
+        settle(qtbot, transcript)
+        assert aligned()
+
+
+def test_another_answer_in_place_of_a_long_table_forgets_its_columns(stage, qtbot) -> None:
+    made = stage("Kitchen")
+    turn = made.chat.begin("| part | state |\n| --- | --- |\n" + "| seal | torn |\n" * 150)
+    settle(qtbot, made.window.page.transcript)
+    turn.text = ""
+    made.chat.write(
+        turn, "\n\n".join([PARAGRAPH * 20, "| a | b | c |\n| - | - | - |\n| 1 | 2 | 3 |\n", PARAGRAPH * 20])
+    )
+    made.chat.end(turn)
+    settle(qtbot, made.window.page.transcript)
+    message = answers(made.window.page.transcript)[0]
+    assert all(view._before is None and not view._goes_on for view in message.views())
+    assert "torn" not in shown(message).replace(PARAGRAPH.strip(), "")
