@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import mlx.core as mx
@@ -11,7 +12,7 @@ from engine import device
 from engine.memory import GB, Activations, CacheCost, Demand, LayerCost, Machine, Pricing, judge, never_fits
 from engine.models.port import Features
 from tests.engine import families, tiny
-from tests.engine.conftest import Make, Run
+from tests.engine.conftest import ROOT, Make, Run
 
 # A 4B model in 4 bits: 36 layers of 8 KV heads of 128 in half precision, 147 kB a token.
 _FOUR_B = Pricing(CacheCost((LayerCost(per_token=147_456.0, step=256),)), 1024, Activations(500_000.0))
@@ -52,6 +53,13 @@ def test_a_budget_leaves_the_system_its_share_and_the_users_value_wins() -> None
         machine = Machine(int(total * GB), int(total * GB))
         assert total * GB - machine.budget() >= 0.8 * GB
     assert Machine(int(8 * GB), 0).budget(int(30 * GB)) == 30 * GB
+
+
+def test_no_limit_of_the_device_is_moved() -> None:
+    """A wired limit raised by a program has brought whole systems down; a buffer cache is emptied, not capped."""
+    moved = re.compile(r"\bset_(wired|memory|cache)_limit\b")
+    sources = [path for path in (ROOT / "engine").rglob("*.py") if moved.search(path.read_text("utf-8"))]
+    assert not sources
 
 
 def test_running_rows_are_priced_at_their_full_length() -> None:

@@ -48,7 +48,8 @@ class Run:
     prompts: dict[str, tuple[list[int], int]] = field(default_factory=dict)
     ends: Counter[str] = field(default_factory=Counter)
     last: dict[str, RequestOutput] = field(default_factory=dict)
-    text: Counter[str] = field(default_factory=Counter)
+    tokens: Counter[str] = field(default_factory=Counter)
+    text: dict[str, str] = field(default_factory=dict)
     aborted: set[str] = field(default_factory=set)
 
     def add(self, length: int, tokens: int, letter: int) -> None:
@@ -83,8 +84,10 @@ class Run:
     def _take(self, output: RequestOutput) -> None:
         name = output.request_id
         assert not self.ends[name]
-        assert len(output.new_token_ids) + self.text[name] == output.completion_tokens == len(output.output_token_ids)
-        self.text[name] = output.completion_tokens
+        assert len(output.new_token_ids) + self.tokens[name] == output.completion_tokens == len(output.output_token_ids)
+        self.tokens[name] = output.completion_tokens
+        self.text[name] = self.text.get(name, "") + output.new_text
+        assert self.text[name] == output.output_text
         self.ends[name] += output.finished
         self.last[name] = output
 
@@ -128,7 +131,7 @@ def test_any_schedule(make_scripted, config, schedule, decode_faults, prefill_fa
         assert_right(run, name, scripted.answer(prompt, tokens), faulty=bool(decode_faults or prefill_faults))
     assert len(failures) == scheduler.port.faults  # and not one that was not scripted
     assert scheduler.num_requests_processed == len(run.prompts)
-    assert scheduler.total_completion_tokens == sum(run.text.values())
+    assert scheduler.total_completion_tokens == sum(run.tokens.values())
     assert_empty(scheduler)
 
 
@@ -257,6 +260,9 @@ def assert_right(run: Run, name: str, expected: list[int], *, faulty: bool) -> N
     else:
         assert tokens == expected
         assert output.finish_reason == ("stop" if tokens[-1] in scripted.STOPS else "length")
+        shown = tokens[:-1] if tokens[-1] in scripted.STOPS else tokens
+        if "think>" not in output.output_text:  # written, though special
+            assert output.output_text == run.scheduler.port.tokenizer.decode(shown, skip_special_tokens=True)
 
 
 def assert_empty(scheduler: MLLMScheduler) -> None:

@@ -364,6 +364,13 @@ class TestDamage:
             assert 100 < rows < 130
             assert np.array_equal(picture.pixels[: rows - 8], whole[: rows - 8])
 
+    @pytest.mark.parametrize("options", [{}, {"progressive": True}])
+    def test_a_picture_without_its_last_rows_is_refused_unless_asked_for(self, options: dict[str, bool]) -> None:
+        data = encode(noise(), "JPEG", **options)
+        cut = data[: len(data) * 98 // 100]
+        assert refusal(cut, name="oven.jpg").partial
+        assert read_image(cut, allow_truncated=True).note
+
     @pytest.mark.parametrize("image_format", ["GIF", "WEBP", "AVIF", "BMP", "JPEG2000"])
     @pytest.mark.parametrize("share", [0.5, 0.98])
     def test_formats_that_do_not_decode_by_rows_are_refused(self, image_format: str, share: float) -> None:
