@@ -24,6 +24,7 @@ from PySide6.QtCore import QObject, Qt, QTimer
 
 from tests.app.driving import run, until
 from tests.app.quiet import Control, noise
+from tests.app.typist import Typist
 
 INTERVAL_MS = 10
 _WORDS = "Look at the picture with care and then count everything that you can see in it, one by one. " * 26
@@ -83,8 +84,9 @@ def rank(values: list[float], share: float) -> float:
     return sorted(values)[min(int(len(values) * share), len(values) - 1)]
 
 
-async def one_round(library: Any, picture: Path, beat: Heartbeat, tabs: int) -> dict[str, Any]:
-    """Ask in so many new tabs at once, measure until all have answered, and close them."""
+async def one_round(window: Any, picture: Path, beat: Heartbeat, tabs: int, *, typed: bool) -> dict[str, Any]:
+    """Ask in so many new tabs at once, measure until all have answered, and close them; ``typed``: type meanwhile."""
+    library = window.library
     chats = [library.new_chat() for _ in range(tabs)]
     chats[0].composer.add_files([picture])
     await until(lambda: chats[0].composer.chips and chats[0].composer.chips[0].state == "ready")
@@ -95,8 +97,13 @@ async def one_round(library: Any, picture: Path, beat: Heartbeat, tabs: int) -> 
     for chat in chats:
         chat.composer.send()
     await until(lambda: all(chat.answering for chat in chats))
+    typist = Typist(window.page.composer.field) if typed else None
     await until(lambda: not any(chat.answering for chat in chats))
     found = {**summary(*beat.take()), "span": (began, monotonic())}
+    if typist is not None:
+        keys = typist.end()
+        found["keys"] = {"count": len(keys), "p50_ms": rank(keys, 0.5), "p99_ms": rank(keys, 0.99), "max_ms": max(keys)}
+        window.page.composer.field.clear()
     last = [chat.turns[-1] for chat in chats]
     for chat in chats:
         library.close_tab(chat.id)
@@ -108,7 +115,7 @@ async def one_round(library: Any, picture: Path, beat: Heartbeat, tabs: int) -> 
     }
 
 
-def measure(rounds: int, tabs: Sequence[int] = (4,)) -> dict[str, Any]:
+def measure(rounds: int, tabs: Sequence[int] = (4,), *, typed: bool = False) -> dict[str, Any]:
     """Rounds with so many tabs, and the stretch of import and loading; each beside what the machine itself did."""
 
     async def drive(program: Any) -> dict[str, Any]:
@@ -118,7 +125,9 @@ def measure(rounds: int, tabs: Sequence[int] = (4,)) -> dict[str, Any]:
         with tempfile.TemporaryDirectory() as folder:
             pictures = (_picture(Path(folder), number) for number in itertools.count())
             results = [
-                await one_round(program.library, next(pictures), beat, count) for count in tabs for _ in range(rounds)
+                await one_round(program.window, next(pictures), beat, count, typed=typed)
+                for count in tabs
+                for _ in range(rounds)
             ]
         beats = control.end()
         for stretch in (loading, *results):

@@ -103,18 +103,17 @@ def bench_images(options: argparse.Namespace) -> None:
 
 
 def bench_window(options: argparse.Namespace) -> None:
-    """How soon the window is painted, and how late a timer in it fires; on a screen or offscreen."""
-    from tests.app import heartbeat  # needs Qt, which a machine without a screen may lack
+    """How soon the window is painted, and how smooth it is then; on a screen or offscreen."""
+    from tests.benchmarks import window  # needs Qt, which a machine without a screen may lack
 
     starts = startup.measure()
     figures = {name: spread([start[name] for start in starts]) for name in starts[0]}
     show(f"Start to painted window, median of {len(starts)}", [figures])
-    found = heartbeat.measure(options.rounds)
-    table = [{"stretch": "loading", **found["loading"]}]
-    table += [{"stretch": f"round {number}", **stretch} for number, stretch in enumerate(found["rounds"])]
-    names = ("stretch", "beats", "p50_ms", "p99_ms", "max_ms")
-    show("Lateness of a 10 ms timer in the window", [{name: row[name] for name in names} for row in table])
-    keep("window", table, start=figures)
+    found = window.measure(options.rounds)
+    show("Lateness of a 10 ms timer in the window, panel open, by tabs that answer", window.lateness(found))
+    show("From a key to its painting in the composer while tabs answer, ms", window.keys(found))
+    show("One more output in an answer that is already long, ms", found["outputs"])
+    keep("window", found["rounds"], start=figures, loading=found["loading"], outputs=found["outputs"])
 
 
 def _compare(
