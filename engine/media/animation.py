@@ -14,6 +14,8 @@ from engine.media.source import Located
 
 ANIMATED_FORMATS = ("GIF", "WEBP", "PNG", "AVIF")
 
+# Frames build on each other, so that all of them are decoded: about ten seconds for as many pixels as these.
+_MOST_PIXELS = 4_000_000_000
 # Browsers show faster frames, and those without a duration, for this long.
 _DEFAULT_SECONDS = 0.1
 _SHORTEST_SECONDS = 0.011
@@ -56,6 +58,13 @@ def _open(located: Located, stream: BinaryIO, max_pixels: int) -> Raster:
     raster = open_raster(stream, located.name, max_pixels)
     if raster.format not in ANIMATED_FORMATS or raster.frames == 1:
         raise MediaError(f"{located.name} holds a single picture, not a clip. Add it as a picture.")
+    width, height = raster.size
+    if width * height * raster.frames > _MOST_PIXELS:
+        most = _MOST_PIXELS // (width * height)
+        raise MediaError(
+            f"{located.name} has {raster.frames:,} frames of {width} x {height}, and Braid reads up to {most:,} of "
+            "this size. Scale it down or cut out the part you need."
+        )
     return raster
 
 

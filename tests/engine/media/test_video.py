@@ -255,6 +255,15 @@ class TestAnimations:
         assert clip.note is not None
         assert "damaged" in clip.note
 
+    def test_an_animation_of_more_pixels_than_anybody_waits_for_is_refused_at_once(self) -> None:
+        data = bytearray(self.animation("GIF", frames=300))
+        data[6:10] = (4000).to_bytes(2, "little") * 2
+        for look in (read_video, probe_video):
+            with pytest.raises(
+                MediaError, match="has 300 frames of 4000 x 4000, and Braid reads up to 250 of this size"
+            ):
+                look(bytes(data), name="bomb.gif")
+
     def test_an_animation_can_be_stopped(self) -> None:
         with pytest.raises(MediaCancelled):
             read_video(self.animation("GIF"), should_stop=lambda: True)
