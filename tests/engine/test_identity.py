@@ -16,7 +16,7 @@ from tests.engine.clips import VIDEO, blobs, clip
 from tests.engine.conftest import Make
 
 FACTORS: dict[str, tuple[Any, ...]] = {
-    "family": ("hybrid", "dense", "sliding"),
+    "family": ("hybrid", "dense", "sliding", "sharing"),
     "rows": ("alone", "batch"),
     "chunk": (16, 17, 64, 0),
     "cache": ("cold", "memory", "ssd"),
@@ -24,6 +24,8 @@ FACTORS: dict[str, tuple[Any, ...]] = {
     "bits": (0, 8, 4),
 }
 """``bits`` of what is stored, 0 as it is: fewer may change the answers that go on from it, and no others."""
+_GEMMAS = {"sliding": families.gemma_3, "sharing": families.gemma_4}
+"""Windows of 24 tokens; in the second, layers share their caches."""
 Cell = tuple[Any, ...]
 _TOKENS = 10
 _LONG = "and take your time, look twice, and answer in one full sentence about colours and places. "
@@ -55,8 +57,8 @@ def pairwise(cells: Sequence[Cell]) -> list[Cell]:
 
 
 def load(family: str, drafts: int) -> tuple[Any, Any]:
-    if family == "sliding":
-        return families.gemma_3()
+    if family in _GEMMAS:
+        return _GEMMAS[family]()
     return tiny.headed() if drafts else getattr(tiny, family)()
 
 
@@ -64,15 +66,16 @@ def load(family: str, drafts: int) -> tuple[Any, Any]:
 def asks(family: str) -> tuple[dict[str, Any], ...]:
     """Words, a picture, two pictures of different sizes, and a clip; Gemma 3 takes none: a picture among words."""
     one, two = tiny.picture(96, 64, 1), tiny.picture(64, 128, 2)
-    if family == "sliding":
-        say, image = families.chat, "<img>"
+    moving = clip(blobs(4, seed=3))
+    if family in _GEMMAS:
+        say, image = families.chat, "<img>" if family == "sliding" else "<image>"
+        among: dict[str, Any] = {"prompt": say(f"look {image} and tell me about the hills. {_LONG}"), "images": [two]}
         return (
             {"prompt": say("tell me about the sea " + _LONG)},
             {"prompt": say("what is it? " + _LONG, image), "images": [one]},
             {"prompt": say("compare " + _LONG, image + "and" + image), "images": [one, two]},
-            {"prompt": say(f"look {image} and tell me about the hills. {_LONG}"), "images": [two]},
+            among if family == "sliding" else {"prompt": say("what moves? " + _LONG, "<video>"), "videos": [moving]},
         )
-    moving = clip(blobs(4, seed=3))
     return (
         {"prompt": tiny.chat("tell me about the sea " + _LONG)},
         {"prompt": tiny.chat("what is it? " + _LONG, 1), "images": [one]},
