@@ -308,6 +308,7 @@ class Library(Shelf):
     async def _end(self, conversation: Conversation) -> None:
         await conversation.close()
         self._closing.pop(conversation.id, None)
+        conversation.deleteLater()  # what is connected to it would keep it for ever
 
     def _keep_tabs(self) -> None:
         ids = tuple(conversation.id for conversation in self.tabs)

@@ -1,6 +1,8 @@
 import asyncio
+import gc
 import random
 import time
+import weakref
 from collections.abc import Callable
 
 import pytest
@@ -465,3 +467,21 @@ def test_a_media_folder_that_cannot_be_tidied_is_no_trouble_for_anybody(visit, l
 
 def denied(*_, **__):
     raise PermissionError(13, "Permission denied")
+
+
+def test_a_closed_chat_gives_its_memory_back(run, until, library, scheduler):
+    scheduler.scripts.append(Script())
+
+    async def go():
+        chat = library.new_chat()
+        ask(chat, "one")
+        await until(lambda: not chat.answering)
+        library.close_tab(chat.id)
+        await until(lambda: not library._closing)
+        return weakref.ref(chat)
+
+    async def gone():
+        await until(lambda: gc.collect() >= 0 and closed() is None)
+
+    closed = run(go())
+    run(gone())
