@@ -47,12 +47,22 @@ def tint(table: QTextTable, spans: Spans, tokens: Tokens) -> None:
     document.markContentsDirty(start, place - start)
 
 
-def surface(table: QTextTable) -> QRectF:
-    """Where the surface behind the code lies, px."""
+def close_up(table: QTextTable) -> None:
+    """Let the code reach down to what is below it, where it goes on."""
+    cell = table.cellAt(0, 0)
+    form = cell.format().toTableCellFormat()
+    form.setBottomPadding(0)
+    cell.setFormat(form)
+    table.document().markContentsDirty(table.firstPosition(), table.lastPosition() - table.firstPosition())
+
+
+def surface(table: QTextTable, *, above: bool = False, below: bool = False) -> QRectF:
+    """Where the surface behind the code lies, px; it reaches out where the code begins or goes on in another text."""
     # Qt reports a table's place moved by its first cell's padding, and its size with its margins.
-    inset, margins = markdown.CODE_PX, markdown.CODE_TOP_PX + markdown.CODE_BOTTOM_PX
-    place = table.document().documentLayout().frameBoundingRect(table)
-    return place.translated(-inset, -inset).adjusted(0, 0, 0, -margins)
+    inset, top = markdown.CODE_PX, 0 if above else markdown.CODE_PX
+    margins = (0 if above else markdown.CODE_TOP_PX) + (0 if below else markdown.CODE_BOTTOM_PX)
+    place = table.document().documentLayout().frameBoundingRect(table).translated(-inset, -top)
+    return place.adjusted(0, -inset if above else 0, 0, (inset if below else 0) - margins)
 
 
 def _end(table: QTextTable) -> QTextCursor:

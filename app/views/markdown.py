@@ -60,10 +60,15 @@ class Rendered:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Some Markdown; ``head``: first lines of the table that it goes on with, if it begins with further rows of one."""
+    """Some Markdown; ``head``: first lines of the table or the code that it begins inside of, if it does."""
 
     text: str
     head: str = ""
+
+    @property
+    def inside_code(self) -> bool:
+        """Whether it begins with further lines of code."""
+        return self.head.lstrip().startswith(("```", "~~~"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +76,7 @@ class Cut:
     """Where finished text ends: characters before ``offset`` will not change their look when text is added.
 
     Attributes:
-        head: of the table that the rest goes on with.
+        head: of the table or the code that the rest goes on with.
     """
 
     offset: int
@@ -90,10 +95,10 @@ def render(text: str | Piece, tokens: Tokens, look: Look | None = None, *, finis
     piece = text if isinstance(text, Piece) else Piece(text)
     source = piece.head + (piece.text if finished else data_table.completed(piece.text))
     env = {"blocks": blocks, "tokens": tokens, "lines": source.split("\n")}
-    env |= {"look": look, "formulas": drawn, "finished": finished}
+    env |= {"look": look, "formulas": drawn, "finished": finished, "goes_on": piece.inside_code}
     parser = _parser()
     stream = parser.parse(source, env)
-    if piece.head:
+    if piece.head and not piece.inside_code:
         del stream[_place(stream, "thead_open") : _place(stream, "thead_close") + 1]
     return Rendered(parser.renderer.render(stream, parser.options, env), tuple(blocks), tuple(drawn))
 
@@ -116,13 +121,13 @@ def join(blocks: Sequence[Piece], limit: int = SEGMENT_CHARS) -> list[Piece]:
 def cut(text: str, head: str = "") -> Cut:
     """Separate finished top-level blocks from the last one, which may still grow.
 
-    Of a long list the last item may, of a long table the last row.
+    Of a long list the last item may, of a long table the last row, of very long code the last line.
 
     Args:
         text: Markdown.
-        head: of the table that it goes on with.
+        head: of the table or the code that it goes on with.
     """
-    starts = _starts(head + text)
+    starts = _starts(head + text, goes_on=bool(head))
     begins = [(0, head), *((start - len(head), of) for start, of in starts if start > len(head))]
     ends = [start for start, _ in begins[1:]]
     finished = (Piece(text[start:end], of) for (start, of), end in zip(begins, ends, strict=False))
@@ -138,10 +143,11 @@ class Growth:
     closed: bool
 
 
-def code_growth(before: str, after: str) -> Growth | None:
-    """What was added, if both texts are nothing but the same code block, which was still open before."""
+def code_growth(old: Piece, new: Piece) -> Growth | None:
+    """What was added, if both are nothing but the same code block, which was still open before."""
+    before, after = old.head + old.text, new.head + new.text
     opening = _OPENING.match(before)
-    if opening is None or not after.startswith(before):
+    if opening is None or old.head != new.head or not after.startswith(before):
         return None
     fence, language, start = opening[1], opening[2], opening.end()
     shown = before[start:].removesuffix("\n")
@@ -211,8 +217,8 @@ def _part(size: int, px: int) -> int:
     return round(size * px / TEXT_PX)
 
 
-def _starts(text: str) -> list[tuple[int, str]]:
-    """Offsets at which blocks begin, and items and rows of a long last one; rows each with their table's head."""
+def _starts(text: str, *, goes_on: bool) -> list[tuple[int, str]]:
+    """Offsets at which blocks begin, and items, rows and lines of long ones; rows and lines each with their head."""
     offsets = [0]
     for line in text.splitlines(keepends=True):
         offsets.append(offsets[-1] + len(line))
@@ -226,6 +232,9 @@ def _starts(text: str) -> list[tuple[int, str]]:
         if token.type == "table_open" and end - begin > (SEGMENT_CHARS if after else _TABLE_CHARS):
             head = text[begin : offsets[first + 2]]
             starts += [(offsets[line], head) for line in range(first + 3, last)]
+        elif token.type == "fence" and end - begin > (SEGMENT_CHARS if goes_on and not begin else code.MAX_CHARS):
+            ended = _closed(token, text.split("\n"))
+            starts += [(offsets[line], text[begin : offsets[first + 1]]) for line in range(first + 2, last - ended)]
         elif after is None and end - begin > SEGMENT_CHARS:
             starts += [(offsets[line], "") for line in _items(token, found)]
     return starts
@@ -271,15 +280,18 @@ def _fence(_: Any, stream: Sequence[Token], index: int, __: Any, env: MutableMap
     language = token.info.split()[0] if token.info.strip() else ""
     block = code.Block(language, token.content.removesuffix("\n"))
     env["blocks"].append(block)
-    closed = token.type == "code_block" or _closed(token, env["lines"])
+    goes_on = env["goes_on"] and len(env["blocks"]) == 1
+    closed = token.type == "code_block" or (_closed(token, env["lines"]) and not goes_on)
     body = code.html(block, env["tokens"]) if closed else escape(block.text)
     link = f'<a href="copy:{len(env["blocks"]) - 1}" style="text-decoration:none">Copy</a>'
     head = f'<td class="bar">{escape(language) or "code"}</td><td class="bar" align="right">{link}</td>'
     # A one-column table gives code its own padded place; the text view paints the rounded surface behind it.
+    bar = f'<table width="100%" cellpadding="0" cellspacing="0" class="head"><tr>{_plain(head)}</tr></table>'
+    top, margin, bar = (0, 0, "") if goes_on else (CODE_PX, CODE_TOP_PX, bar)
     return (
-        f'<table width="100%" cellspacing="0" class="code"><tr><td style="border:none; padding:{CODE_PX}px">'
-        f'<table width="100%" cellpadding="0" cellspacing="0" class="head"><tr>{_plain(head)}</tr></table>'
-        f"<pre>{body}</pre></td></tr></table>"
+        f'<table width="100%" cellspacing="0" class="code" style="margin-top:{margin}px">'
+        f'<tr><td style="border:none; padding:{top}px {CODE_PX}px {CODE_PX}px {CODE_PX}px">'
+        f"{bar}<pre>{body}</pre></td></tr></table>"
     )
 
 

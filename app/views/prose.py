@@ -119,7 +119,9 @@ class Prose(QWidget):
         self._head = found.head
 
     def _goes_on_with_code(self) -> bool:
-        """Whether the rest is one block of code without its end so far, however long: nothing of it can be cut off."""
+        """Whether the rest is one block of code without its end so far, and not too long to stay one text."""
+        if len(self._text) - self._settled > code.MAX_CHARS:
+            return False
         searched = max(self._searched, self._settled)
         place = markdown.code_end(self._text, self._settled, searched)
         if place is None:

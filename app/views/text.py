@@ -59,9 +59,15 @@ class TextView(QTextBrowser):
         self._pulse.timeout.connect(self._beat)
         self._shown: str | markdown.Piece | None = None
         self._before: TextView | None = None
+        self.after: TextView | None = None
         self._goes_on = False
         self._finished = True
         self._rendered = markdown.Rendered("", ())
+
+    @property
+    def inside_code(self) -> bool:
+        """Whether it begins with further lines of code."""
+        return isinstance(self._shown, markdown.Piece) and self._shown.inside_code
 
     def show_plain(self, text: str) -> None:
         """Show a person's words exactly as they were typed."""
@@ -83,28 +89,32 @@ class TextView(QTextBrowser):
         settles, self._finished = finished and not self._finished, finished
         if before == piece and not (settles and _may_hold_formulas(piece.text)):
             return
-        growth = markdown.code_growth(before.text, piece.text) if isinstance(before, markdown.Piece) else None
+        growth = markdown.code_growth(before, piece) if isinstance(before, markdown.Piece) else None
         if growth:
             self._grow(growth)
         else:
             self._render()
 
     def adjoin(self, before: TextView | None, *, goes_on: bool) -> None:
-        """Tell which text begins the table that goes on here, and whether the one at the end goes on in the next."""
+        """Tell which text the table or code at the start comes from, and whether that at the end goes on."""
         stale = before is not self._before or (self._goes_on and not goes_on)
         if before is not self._before:
             if self._before is not None:
                 self._before.document().documentLayout().documentSizeChanged.disconnect(self._align)
             if before is not None:
                 before.document().documentLayout().documentSizeChanged.connect(self._align)
+        if before is not None:
+            before.after = self
         if goes_on and not self._goes_on:
-            data_table.close_up(self.document())
+            self._reach_down()
+        elif not goes_on:
+            self.after = None
         self._before, self._goes_on = before, goes_on
         if stale:
             self._render()
 
     def _align(self) -> None:
-        if self._before is not None:
+        if self._before is not None and not self.inside_code:
             data_table.align(self.document(), data_table.widths(self._before.document()))
 
     def restyle(self) -> None:
@@ -153,8 +163,14 @@ class TextView(QTextBrowser):
         self.setHtml(self._rendered.html.rstrip())  # a line break at the end would be drawn as a space
         self._close_up()
         if self._goes_on:
-            data_table.close_up(self.document())
+            self._reach_down()
         self._align()
+
+    def _reach_down(self) -> None:
+        """Leave no room under the table or the code at the end, which goes on in the next text."""
+        data_table.close_up(self.document())
+        if self._rendered.blocks and (found := code_table.tables(self.document())):
+            code_table.close_up(found[-1])
 
     def _grow(self, growth: markdown.Growth) -> None:
         """Append to the one code block there is: drawing a long one anew for each output would cost too much."""
@@ -162,7 +178,7 @@ class TextView(QTextBrowser):
         table = code_table.tables(self.document())[0]
         if growth.added:
             code_table.append(table, growth.added)
-        if growth.closed and (spans := code.highlighter.spans(growth.block)):
+        if growth.closed and not self.inside_code and (spans := code.highlighter.spans(growth.block)):
             code_table.tint(table, spans, tokens())
 
     def _close_up(self) -> None:
@@ -200,9 +216,24 @@ class TextView(QTextBrowser):
 
     def _open(self, link: QUrl) -> None:
         if link.scheme() == "copy":
-            QGuiApplication.clipboard().setText(self._rendered.blocks[int(link.path())].text)
+            QGuiApplication.clipboard().setText(self._code(int(link.path())))
         elif link.scheme() in _OPENED:
             QDesktopServices.openUrl(link)
+
+    @property
+    def blocks(self) -> tuple[code.Block, ...]:
+        """The code that is shown, from top to bottom."""
+        return self._rendered.blocks
+
+    def _code(self, number: int) -> str:
+        """A block of code as a whole, however many texts it goes on in."""
+        parts, view = [self.blocks[number].text], self
+        last = number == len(self.blocks) - 1
+        while last and view.after is not None and view.after.inside_code:
+            view = view.after
+            parts.append(view.blocks[0].text)
+            last = len(view.blocks) == 1
+        return "\n".join(parts)
 
     def createMimeDataFromSelection(self) -> QMimeData:
         """What is copied: formulas as their source between their signs."""
@@ -240,8 +271,11 @@ class TextView(QTextBrowser):
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.setPen(QPen(color("line"), 1))
         painter.setBrush(color("code"))
-        for table in code_table.tables(self.document()):
-            place = code_table.surface(table)
+        found = code_table.tables(self.document())
+        for table in found:
+            above = self.inside_code and table == found[0]
+            below = self._goes_on and table == found[-1]
+            place = code_table.surface(table, above=above, below=below)
             if place.intersects(QRectF(event.rect())):
                 painter.drawRoundedRect(place.adjusted(0.5, 0.5, -0.5, -0.5), 8, 8)
 

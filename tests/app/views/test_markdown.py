@@ -108,9 +108,24 @@ def test_pieces_of_a_long_text_are_bounded_and_complete() -> None:
     assert max(len(piece.text) for piece in pieces) <= markdown.SEGMENT_CHARS
 
 
-def test_a_single_block_is_never_torn() -> None:
-    text = "```\n" + "x = 1\n" * 3000 + "```\n"
-    assert markdown.join([*markdown.cut(text).finished, Piece(text)]) == [Piece(text)]
+def test_code_that_has_colours_is_never_torn() -> None:
+    text = "```\n" + "x = 1\n" * 1600 + "```\n"
+    assert len(text) < code.MAX_CHARS
+    assert markdown.cut(text) == markdown.Cut(0, ())
+
+
+def test_very_long_code_goes_on_in_pieces_and_ends_with_the_last_one(qapp) -> None:
+    text = "~~~~py\n" + "".join(f"x = {n}\n" for n in range(2000)) + "~~~~\n\nThat is it."
+    found = markdown.cut(text)
+    pieces = markdown.join([*found.finished, Piece(text[found.offset :], found.head)])
+    assert "".join(piece.text for piece in pieces) == text
+    assert [piece.head for piece in pieces] == ["", *["~~~~py\n"] * (len(pieces) - 1)]
+    assert max(len(piece.text) for piece in pieces) <= markdown.SEGMENT_CHARS
+    drawn = [markdown.render(piece, LIGHT) for piece in pieces]
+    lines = [line for each in drawn for line in each.blocks[0].text.split("\n")]
+    assert lines == [f"x = {n}" for n in range(2000)]
+    assert [each.html.count("Copy") for each in drawn] == [1, *[0] * (len(pieces) - 1)]
+    assert drawn[-1].html.rstrip().endswith("<p>That is it.</p>")
 
 
 @pytest.mark.parametrize("marker", ["-", "{}."])

@@ -198,5 +198,4 @@ def test_an_update_costs_the_same_however_long_the_answer_is(qapp, kind: str) ->
     told = ", ".join(f"{cost:.1f} ms after {length:,} characters" for length, cost in costs.items())
     print(f"\nAn update of {kind}: {told}")
     first, *later = costs.values()
-    if kind != "code":  # a block of code is one text however long
-        assert max(later) < 2 * first + 6
+    assert max(later) < 2 * first + 6

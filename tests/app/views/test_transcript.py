@@ -441,3 +441,27 @@ def test_another_answer_in_place_of_a_long_table_forgets_its_columns(stage, qtbo
     message = answers(made.window.page.transcript)[0]
     assert all(view._before is None and not view._goes_on for view in message.views())
     assert "torn" not in shown(message).replace(PARAGRAPH.strip(), "")
+
+
+def test_very_long_code_looks_like_one_block_and_is_copied_as_a_whole(stage, qtbot) -> None:
+    made = stage("Kitchen")
+    lines = [f"value_{number} = {number}" for number in range(900)]
+    turn = made.chat.begin("Look:\n\n```python\n")
+    for line in lines:
+        made.chat.write(turn, f"{line}\n")
+        if len(line) % 7 == 0:
+            made.window.page.transcript._draw()
+    made.chat.write(turn, "```\n\nDone.")
+    transcript = made.window.page.transcript
+    settle(qtbot, transcript)
+    first, *others = [view for view in answers(transcript)[0].views() if view._rendered.blocks]
+    assert others
+    first._open(QUrl("copy:0"))
+    assert QGuiApplication.clipboard().text() == "\n".join(lines)
+    QApplication.processEvents()
+    line = others[0].height() / len(others[0].blocks[0].text.split("\n"))
+    assert line == pytest.approx(others[1].height() / len(others[1].blocks[0].text.split("\n")), abs=0.02)
+    for view in (first, *others[:-1]):
+        shown_now = view.grab().toImage()
+        assert shown_now.pixelColor(0, view.height() - 1).name() == LIGHT.line  # the hairline at the side goes through
+        assert shown_now.pixelColor(5, view.height() - 1).name() == LIGHT.code
