@@ -42,6 +42,7 @@ class VitalsPanel(QScrollArea):
         inside.setObjectName("vitals")
         inside.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self._speed = Steady("88.8", 28, inside, strong=True)
+        self._speed.setToolTip("Over the last second; the chats below add up to it")
         self._device = self._small()
         self._spark = Sparkline("Tokens per second over the last minute", 40, inside)
         self._streams = Streams(inside)

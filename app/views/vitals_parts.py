@@ -29,6 +29,7 @@ class StreamLine(QWidget):
         self._spark = Sparkline("", 16, self)
         self._spark.setFixedWidth(56)
         self._speed = Steady("88.8", 13, self)
+        self._speed.setToolTip("Tokens per second, over the last second")
         self._speed.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
         row = QHBoxLayout(self)
         row.setContentsMargins(0, 0, 0, 0)
