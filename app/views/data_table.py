@@ -8,14 +8,20 @@ from PySide6.QtGui import QTextDocument, QTextLength, QTextTable
 
 _FENCE = re.compile(r"^ {0,3}(?:```|~~~)", re.MULTILINE)
 _HEAD = re.compile(r"(?:\A|\n)(?P<before>[^\n]*\n)?(?P<head>\|[ \t]+\S[^\n]*)(?:\n[ \t]*[|:\- \t]*)?\Z")
+_EMPTY_ROW = re.compile(r"(?<=\n)[ \t]*\|[| \t]*\Z")
 _BETWEEN_CELLS = re.compile(r"(?<!\\)\|")
 
 
 def completed(text: str) -> str:
-    """Growing Markdown with the second line that its table needs: until it has come, the head would stand as signs."""
-    found = _HEAD.search(text)
-    if found is None or (found["before"] or "").lstrip().startswith("|") or len(_FENCE.findall(text)) % 2:
+    """Growing Markdown with the second line that its table needs: until it has come, the head would stand as signs.
+
+    A row without a word yet is left out.
+    """
+    if len(_FENCE.findall(text)) % 2:
         return text
+    found = _HEAD.search(text)
+    if found is None or (found["before"] or "").lstrip().startswith("|"):
+        return _EMPTY_ROW.sub("", text)
     cells = len(_BETWEEN_CELLS.split(found["head"].strip().removeprefix("|").removesuffix("|")))
     return f"{text[: found.end('head')]}\n{'| --- ' * cells}|\n"
 

@@ -175,6 +175,17 @@ def test_a_table_is_one_from_its_first_word_on_and_never_signs(qapp) -> None:
         assert "---" not in drawn, whole[:end]
 
 
+def test_a_row_is_one_from_its_first_word_on(qapp) -> None:
+    for begun in ("|", "| ", "| | "):
+        assert markdown.render(f"{HEAD}{begun}", LIGHT, finished=False).html.count("<tr>") == 1
+        assert markdown.render(Piece(begun, HEAD), LIGHT, finished=False).html.count("<tr>") == 0
+    for begun in ("| s", "| seal | to"):
+        assert markdown.render(f"{HEAD}{begun}", LIGHT, finished=False).html.count("<tr>") == 2
+        drawn = markdown.render(Piece(begun, HEAD), LIGHT, finished=False).html
+        assert drawn.count("<tr>") == 1
+        assert "---" not in drawn
+
+
 @pytest.mark.parametrize("text", ["|x| is", "a | b", "```\n| a | b", f"{HEAD}| seal", "| a |\nb"])
 def test_what_is_no_head_of_a_table_is_left_as_it_is(text: str) -> None:
     assert data_table.completed(text) == text
