@@ -20,7 +20,7 @@ from PySide6.QtCore import QEvent, QObject, QTimer, Signal
 from PySide6.QtGui import QFileOpenEvent
 from PySide6.QtWidgets import QApplication, QWidget
 
-from app import __version__, faults, mac
+from app import __version__, clipboard, faults, mac
 from app import settings as settings_file
 from app.inbox import Inbox
 from app.instance import Instance
@@ -332,6 +332,7 @@ def _run(
         program = Program(app, options, places, instance)
         faults.catch(loop, program.library.tell, log_file)
         loop.run_until_complete(program.run() if drive is None else _driven(program, drive))
+    clipboard.let_go()
     return 0
 
 

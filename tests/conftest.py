@@ -10,6 +10,7 @@ import gc
 import logging
 import os
 import re
+import sys
 import threading
 from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
@@ -53,6 +54,14 @@ class Records(logging.Handler):
     def missing(self) -> list[str]:
         """Patterns that no record has met."""
         return [pattern for pattern in self.expected if not any(re.search(pattern, line) for line in self.seen)]
+
+
+def pytest_sessionfinish() -> None:
+    """End as the app does: what a test has copied must not outlive Python."""
+    if "PySide6.QtGui" in sys.modules and sys.modules["PySide6.QtGui"].QGuiApplication.instance() is not None:
+        from app import clipboard
+
+        clipboard.let_go()
 
 
 @pytest.fixture

@@ -138,9 +138,9 @@ class Window(QMainWindow):
 
     def warm_up(self) -> None:
         """Fetch what drawing an answer takes, most of it beside the GUI thread; called once the window is painted."""
-        from app.views import answer, markdown, question
+        from app.views import answer, chip, markdown, question
 
-        del answer, question  # imported here, so that the first message finds them
+        del answer, chip, question  # imported here, so that the first file and the first message find them
         QThreadPool.globalInstance().start(markdown.warm_up)
 
     # Pages

@@ -34,6 +34,7 @@ def window(run, library, model) -> Iterator[Window]:
     window = Window(library, model, Vitals(model), preferences, Shelf(model))  # type: ignore[arg-type]
     window.resize(1200, 800)
     window.show()
+    window.warm_up()
 
     async def painted() -> None:
         await asyncio.sleep(0.3)

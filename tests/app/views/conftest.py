@@ -28,6 +28,7 @@ class Stage:
         self.window = Window(self.library, self.model, self.vitals, self.preferences, self.models)  # type: ignore[arg-type]
         self.window.resize(1200, 800)
         self.window.show()
+        self.window.warm_up()
 
     @property
     def chat(self):

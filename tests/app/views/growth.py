@@ -63,6 +63,7 @@ def cost(text: str, length: int) -> float:
     window = Window(library, library.model, Figures(), preferences, Shelf(library.model))  # type: ignore[arg-type]
     window.resize(1200, 800)
     window.show()
+    window.warm_up()
     turn, transcript = library.current.begin(text[:length]), window.page.transcript
     for _ in itertools.count():
         QApplication.processEvents()
