@@ -7,16 +7,19 @@ from __future__ import annotations
 
 import json
 import os
+import struct
 import zipfile
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Final, Literal, TypeVar
+from typing import Final, Literal, TypeVar
 
 from pydantic import BaseModel, Field, ValidationError
 
 from app.presets import Sampling
 from app.state.attachment import Excerpt
 from app.state.talk import ExchangeError, Medium, Said, Talk
+from app.state.turn import AnswerFacts
 from app.storage.conversations import StoredConversation, TurnRecord
 
 SUFFIX: Final = ".braid"
@@ -26,6 +29,8 @@ _FORMAT = "braid chats"
 _MAX_JSON = 512 * 1024 * 1024
 _MAX_MEDIUM = 1024 * 1024 * 1024
 _T = TypeVar("_T", bound=BaseModel)
+DAMAGE: Final = (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, NotImplementedError, ValueError, struct.error)
+"""What `zipfile` raises for a file that is not as it should be."""
 
 
 class _Excerpt(BaseModel):
@@ -51,7 +56,7 @@ class _Turn(BaseModel):
     reasoning: str = ""
     state: Literal["done", "stopped", "cut", "failed"] = "done"
     error: str | None = None
-    facts: dict[str, Any] | None = None
+    facts: AnswerFacts | None = None
     created: float
     media: list[_Medium] = Field(default_factory=list)
 
@@ -130,7 +135,7 @@ def _turn(turn: TurnRecord) -> _Turn:
             "reasoning": turn.reasoning,
             "state": "cut" if turn.state == "live" else turn.state,
             "error": turn.error,
-            "facts": None if turn.facts is None else json.loads(turn.facts),
+            "facts": None if turn.facts is None else AnswerFacts.restored(turn.facts),
             "created": turn.created,
             "media": [
                 {"name": item.name, "file": item.file, "note": item.note, "excerpt": json.loads(item.details)}
@@ -189,7 +194,7 @@ def _said(turn: _Turn, archive: zipfile.ZipFile, name: str) -> Said:
         reasoning=turn.reasoning,
         state=turn.state,
         error=turn.error,
-        facts=None if turn.facts is None else json.dumps(turn.facts),
+        facts=None if turn.facts is None else turn.facts.kept(),
         media=tuple(_medium(item, archive, name) for item in turn.media),
     )
 
@@ -224,7 +229,7 @@ def member(archive: zipfile.ZipFile, inside: str, limit: int, name: str) -> byte
         if info.file_size > limit:
             raise ExchangeError(f"{name} holds a file that is too large to import: {inside}.")
         return archive.read(info)
-    except (KeyError, zipfile.BadZipFile, OSError, RuntimeError, NotImplementedError, ValueError) as error:
+    except (KeyError, OSError, *DAMAGE) as error:
         raise ExchangeError(damaged(name)) from error
 
 

@@ -109,8 +109,9 @@ def _words(content: _Content) -> str:
 
 
 def _assets(message: _Message, find: Find) -> Iterator[Medium]:
-    listed = message.metadata.get("attachments")
-    names = {each.get("id"): each.get("name") for each in listed or () if isinstance(each, dict)}
+    attached = message.metadata.get("attachments")
+    listed = [each for each in attached if isinstance(each, dict)] if isinstance(attached, list) else []
+    names = {str(each.get("id")): each.get("name") for each in listed}
     for part in message.content.parts:
         pointer = part.get("asset_pointer") if isinstance(part, dict) else None
         if isinstance(pointer, str):

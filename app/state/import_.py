@@ -37,7 +37,7 @@ def read(path: Path, keep: Read) -> list[Incoming]:
                 found = [admit(talk, partial(_attach, keep)) for talk in _from_zip(opened, path.name)]
         else:
             found = [admit(talk, partial(_attach, keep)) for talk in _from_json(_text(path), path.name, _nowhere)]
-    except zipfile.BadZipFile as error:
+    except own.DAMAGE as error:
         raise ExchangeError(own.damaged(path.name)) from error
     except OSError as error:
         raise ExchangeError(f"{path.name} could not be read. Check that it is still there and may be read.") from error

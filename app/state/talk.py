@@ -76,7 +76,10 @@ class Incoming:
 
 
 def admit(talk: Talk, read: Callable[[Medium], Attachment | None]) -> Incoming:
-    """Give a talk new ids and read its media; `read` returns None for what cannot be attached."""
+    """Give a talk new ids and read its media; `read` returns None for what cannot be attached.
+
+    Half characters and times that cannot be, which other programs do write, become what the library can keep.
+    """
     conversation_id = uuid4().hex
     ids: dict[str, str] = {}
     turns: list[TurnRecord] = []
@@ -86,22 +89,34 @@ def admit(talk: Talk, read: Callable[[Medium], Attachment | None]) -> Incoming:
         kept = [
             replace(found, excerpt=medium.excerpt, note=medium.note or found.note).record()
             for medium in said.media
-            if (found := read(medium)) is not None
+            if (found := read(replace(medium, name=_whole(medium.name)))) is not None
         ]
         left_out += len(said.media) - len(kept)
         parent_id = ids.get(said.parent_id or "")
         turns.append(_row(said, ids[said.id], conversation_id, parent_id, tuple(kept)))
     record = ConversationRecord(
         id=conversation_id,
-        title=talk.title.strip() or _untitled(talk),
+        title=_whole(talk.title.strip() or _untitled(talk)),
         named=talk.named,
-        created=talk.created,
-        updated=min(talk.updated, time.time()),
-        system_prompt=talk.system_prompt,
+        created=_possible(talk.created),
+        updated=_possible(talk.updated),
+        system_prompt=_whole(talk.system_prompt),
         sampling=talk.sampling,
         active_leaf=ids.get(talk.leaf or ""),
     )
-    return Incoming(record, talk.pinned, talk.folder, tuple(turns), left_out)
+    folder = None if talk.folder is None else _whole(talk.folder)
+    return Incoming(record, talk.pinned, folder, tuple(turns), left_out)
+
+
+def _whole(text: str) -> str:
+    """The text with a question mark for each half of a character."""
+    return text.encode(errors="replace").decode()
+
+
+def _possible(when: float) -> float:
+    """The time, or now for one that has not come yet or that no calendar has."""
+    now = time.time()
+    return when if 0 <= when <= now else now
 
 
 def _untitled(talk: Talk) -> str:
@@ -117,12 +132,12 @@ def _row(
         conversation_id=conversation_id,
         parent_id=parent_id,
         role=said.role,
-        text=said.text,
-        reasoning=said.reasoning,
+        text=_whole(said.text),
+        reasoning=_whole(said.reasoning),
         state=said.state,
         error=said.error,
         facts=said.facts,
-        created=said.created,
+        created=_possible(said.created),
         attachments=media,
     )
 

@@ -53,6 +53,10 @@ class AnswerFacts:
         known = {field.name for field in fields(cls)}
         return cls(**{name: value for name, value in json.loads(kept).items() if name in known})
 
+    def kept(self) -> str:
+        """As JSON."""
+        return json.dumps(asdict(self))
+
     @classmethod
     def measured(cls, output: RequestOutput, request: MLLMRequest | None) -> AnswerFacts:
         """Facts of a finished answer; speed counts from the first token to the last."""
@@ -148,7 +152,7 @@ class Turn:
             reasoning=self.reasoning,
             state=self.state,
             error=self.error,
-            facts=None if self.facts is None else json.dumps(asdict(self.facts)),
+            facts=None if self.facts is None else self.facts.kept(),
             created=self.created,
             attachments=tuple(item.record() for item in self.attachments),
         )

@@ -1,10 +1,13 @@
 """Chats into files and back, and from the exports of other programs."""
 
 import base64
+import copy
 import dataclasses
 import functools
 import io
 import json
+import random
+import time
 import zipfile
 
 import pytest
@@ -491,6 +494,51 @@ def test_a_damaged_or_newer_archive_is_told_and_changes_nothing(do, library, kit
         assert said in sentence, sentence
         assert sentence.startswith(name)
     assert library.entries == before
+
+
+def test_damage_inside_an_archive_is_told_wherever_it_is(do, library, kitchen, tmp_path):
+    do(library.exchange.export, [kitchen.id], tmp_path / "k.braid")
+    whole, dice, known = (tmp_path / "k.braid").read_bytes(), random.Random(0), len(library.entries)
+    for number in range(40):
+        data = bytearray(whole)
+        for _ in range(12):
+            data[dice.randrange(len(data))] = dice.randrange(256)
+        (tmp_path / "torn.braid").write_bytes(data[: dice.randrange(1, len(data))] if number % 4 == 0 else data)
+        sentence = do(library.exchange.take, tmp_path / "torn.braid")
+        assert sentence.endswith(".")
+        known += sentence.startswith("1 chat was imported")
+        assert len(library.entries) == known
+
+
+@pytest.mark.parametrize("facts", [{"completion_tokens": 1}, {"completion_tokens": "many"}])
+def test_facts_that_cannot_be_are_damage(do, library, tmp_path, facts):
+    said = {"id": "a", "role": "assistant", "text": "x", "created": 1.0, "facts": facts}
+    with zipfile.ZipFile(tmp_path / "k.braid", "w") as archive:
+        archive.writestr("braid.json", MANIFEST)
+        archive.writestr("chats/1.json", json.dumps({"title": "x", "created": 1.0, "updated": 1.0, "turns": [said]}))
+    assert "damaged" in do(library.exchange.take, tmp_path / "k.braid")
+    assert library.entries == ()
+
+
+def test_half_characters_and_impossible_times_of_other_programs_do_no_harm(do, opened, library, tmp_path):
+    chat = copy.deepcopy(OPEN_WEBUI)
+    chat["title"], chat["created_at"], chat["updated_at"] = "Cut \ud83d", -1e308, float("nan")
+    chat["chat"]["history"]["messages"]["q"] |= {"content": "What \ud83d?", "timestamp": 1e10}
+    before = time.time()
+    do(library.exchange.take, write(tmp_path / "chats.json", [chat]))
+    [entry] = library.entries
+    assert (entry.title, before <= entry.updated <= time.time()) == ("Cut ?", True)
+    question = opened(entry.id).turns[0]
+    assert (question.text, before <= question.created <= time.time()) == ("What ??", True)
+
+
+def test_attachments_that_are_no_list_are_none(do, opened, library, tmp_path):
+    chat = copy.deepcopy(CHATGPT)
+    for node in chat["mapping"].values():
+        if node["message"]:
+            node["message"]["metadata"] = {"attachments": True}
+    do(library.exchange.take, write(tmp_path / "conversations.json", [chat]))
+    assert opened(library.entries[0].id).turns
 
 
 def test_a_name_inside_an_archive_reaches_nothing_outside_it(do, opened, library, tmp_path):
