@@ -218,8 +218,11 @@ class Chips(QObject):
         except MediaCancelled:
             return
         except Refused as error:
-            self._refuse(chip_id, error)
+            if not work.gone.is_set():
+                self._refuse(chip_id, error)
             return
+        if work.gone.is_set():
+            return  # its chat may be closed by now
         if isinstance(found, Listing):
             self._spread(chip_id, found)
         else:

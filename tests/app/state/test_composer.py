@@ -1,10 +1,12 @@
 import asyncio
 import io
+import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from PIL import Image
 
+from app.state import chips
 from app.state.attachment import Attachment, Excerpt
 from app.state.composer import LONG_TEXT, MAX_ATTACHMENTS, Composer, Desk
 from app.state.forecast import Before
@@ -182,6 +184,35 @@ def test_a_chip_removed_while_it_is_read_stays_away_in_silence(run, desk, compos
 
     run(go())
     assert composer.chips == ()
+    assert composer.told == []
+
+
+@pytest.mark.parametrize("name", ["many", "broken.png", "good.png"])
+def test_what_was_read_when_its_tab_closed_comes_to_nothing(run, desk, composer, tmp_path, monkeypatch, name):
+    (tmp_path / "many").mkdir()
+    picture(tmp_path / "many" / "a.png")
+    picture(tmp_path / "good.png")
+    (tmp_path / "broken.png").write_bytes(b"\x89PNG junk")
+    real, read, go_on = chips._open, threading.Event(), threading.Event()
+
+    def slow(path, how):
+        try:
+            return real(path, how)
+        finally:
+            read.set()
+            go_on.wait(5)
+
+    monkeypatch.setattr(chips, "_open", slow)
+
+    async def go():
+        composer.add_files([tmp_path / name])
+        await asyncio.get_running_loop().run_in_executor(None, read.wait)
+        composer.close()
+        go_on.set()
+        await desk.tasks.join()
+
+    run(go())
+    assert [(chip.name, chip.state) for chip in composer.chips] == [(name, "reading")]
     assert composer.told == []
 
 
