@@ -9,11 +9,11 @@ import mlx.nn as nn
 from engine.errors import ModelLoadError
 from engine.models.gemma import Gemma3Port, Gemma4Port
 from engine.models.port import Port
-from engine.models.qwen_vl import EarlierQwenPort, QwenPort
+from engine.models.qwen_vl import EarlierQwenPort, HybridQwenPort, QwenPort
 
 FAMILIES: dict[str, type[Port]] = {
-    "qwen3_5": QwenPort,
-    "qwen3_5_moe": QwenPort,
+    "qwen3_5": HybridQwenPort,
+    "qwen3_5_moe": HybridQwenPort,
     "qwen3_vl": QwenPort,
     "qwen3_vl_moe": QwenPort,
     "qwen2_vl": EarlierQwenPort,

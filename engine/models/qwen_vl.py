@@ -16,6 +16,7 @@ from PIL import Image
 
 from engine.messages import MediaKind
 from engine.models.encoding import Blocks, Encoding, Features
+from engine.models.gated_delta import shorten
 from engine.models.port import Chunk, Port
 from engine.prompt import MediaItem
 from engine.reader import Layout, MediaShape
@@ -27,7 +28,7 @@ _PART_PATCHES = 1024
 
 
 class QwenPort(Port):
-    """Qwen3.5 and Qwen3-VL: a clip is a row of time-stamped groups of frames."""
+    """Qwen3-VL: a clip is a row of time-stamped groups of frames."""
 
     uses_mrope: bool = True
     feeds_embeddings: ClassVar[bool] = True
@@ -121,6 +122,14 @@ class QwenPort(Port):
         means = [(padded[a] + padded[a + size - 1]) / 2 for a in range(0, len(padded), size)]
         blocks = (f"<{mean:.1f} seconds>{self._start}{self.processor.video_token}{self._end}" for mean in means)
         return Layout("".join(blocks), (self._tokens((1, *grid[1:])),) * grid[0], _at_once(grid), grid)
+
+
+class HybridQwenPort(QwenPort):
+    """Qwen3.5: most layers keep a recurrent state instead of keys and values."""
+
+    def __init__(self, model: nn.Module, processor: Any) -> None:
+        super().__init__(model, processor)
+        shorten()
 
 
 class EarlierQwenPort(QwenPort):
