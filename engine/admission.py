@@ -6,6 +6,7 @@ from engine.caches import Caches
 from engine.config import MLLMSchedulerConfig
 from engine.device import Device
 from engine.errors import OutOfMemory
+from engine.grouping import FREE_SHARE
 from engine.memory import Activations, Machine, Pricing, Verdict, judge, never_fits
 from engine.models.port import Port
 from engine.prefill import Prefill
@@ -26,6 +27,7 @@ class Admission:
         prefill, vision = (Activations(guess) for guess in self._port.guesses)
         cost = self._port.cache_cost or self._port.measure()
         self.pricing = Pricing(cost, self.config.prefill_step_size, prefill, vision)
+        self._batch.free_padding = FREE_SHARE * self._port.weight_bytes / max(cost.per_token, 1.0)
 
     def learn(self, unit: Unit) -> None:
         """Take in what the unit just done needed at its peak."""

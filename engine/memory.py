@@ -37,6 +37,11 @@ class CacheCost:
 
     layers: tuple[LayerCost, ...] = ()
 
+    @property
+    def per_token(self) -> float:
+        """Bytes that every further token adds."""
+        return sum(layer.per_token for layer in self.layers if layer.window is None)
+
     def bytes(self, tokens: int, chunk: int = 1) -> int:
         """Bytes of all layers for one row of ``tokens``."""
         return round(sum(layer.bytes(tokens, chunk) for layer in self.layers))

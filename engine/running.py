@@ -92,6 +92,8 @@ class Running:
         self._interrupted = False
         self.hand_over: Callable[[Pairs], None] | None = None
         """Takes the tokens of a step on the pump's thread while the unit goes on; None: one step a unit."""
+        self.free_padding = 0.0
+        """Tokens of padding in a group that are small beside the model's weights."""
         self._config = config
         self._head = Head.of(port.model)
         self.speculation = Speculation(config, available=self._head is not None)
@@ -267,7 +269,7 @@ class Running:
             prefill = self._joining.popleft()
             self._group_for(prefill.row).enqueue(prefill)
         shared = [group for group in self._groups if not group.alone]
-        if pair := mergeable([_lengths(group) for group in shared], self._config.completion_batch_size):
+        if pair := mergeable(list(map(_lengths, shared)), self._config.completion_batch_size, self.free_padding):
             keeper, other = shared[pair[0]], shared[pair[1]]
             keeper.merge(other)
             self._groups.remove(other)
@@ -278,7 +280,7 @@ class Running:
     def _group_for(self, row: Row) -> DecodeGroup:
         """A group of rows about as long; a row under suspicion, or unlike all others, gets a new one."""
         shared = [group for group in self._groups if not group.alone]
-        index = None if row.alone else place(row.length, [_lengths(group) for group in shared])
+        index = None if row.alone else place(row.length, list(map(_lengths, shared)), self.free_padding)
         if index is not None:
             return shared[index]
         self._groups.append(DecodeGroup(self._port, self._caches.prefix, alone=row.alone))

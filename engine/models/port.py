@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 import mlx.core as mx
 import mlx.nn as nn
 import numpy as np
+from mlx.utils import tree_flatten
 from mlx_vlm.models.cache import make_prompt_cache
 from numpy.typing import NDArray
 
@@ -75,6 +76,12 @@ class Port:
         self.vocab_size: int = _text_config(model.config).vocab_size
         self.context_limit: int = _text_config(model.config).max_position_embeddings
         self.stop_ids = frozenset(_stop_ids(model, self.tokenizer))
+
+    @property
+    def weight_bytes(self) -> int:
+        """Size of the language model's weights."""
+        weights: dict[str, mx.array] = dict(tree_flatten(self._lm.parameters()))
+        return sum(array.nbytes for array in weights.values())
 
     # ---------------------------------------------------------------- preparation, NumPy only
 

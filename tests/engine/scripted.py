@@ -51,6 +51,7 @@ class ScriptedPort(Port):
     """Counts its calls; ``prefill_faults`` and ``decode_faults`` name those that raise, by number from 0."""
 
     uses_mrope = False
+    weight_bytes = 0
 
     def __init__(self, model: Any, processor: Any) -> None:
         super().__init__(model, processor)

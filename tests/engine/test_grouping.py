@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from mlx.utils import tree_flatten
 
-from engine.grouping import MOST_WASTE, mergeable, place, waste
+from engine.grouping import FREE_SHARE, MOST_FREE_WASTE, MOST_WASTE, fits, mergeable, place, waste
 from tests.engine import tiny
 from tests.engine.conftest import Make
 from tests.engine.solo import solo
@@ -37,6 +38,26 @@ def test_groups_that_became_alike_are_merged_within_the_batch_size() -> None:
     assert mergeable([[5_000], [300]], 8) is None
     assert mergeable([[5_000], [300], [4_800]], 8) == (0, 2)
     assert mergeable([[5_000, 5_000], [4_800]], 2) is None
+
+
+def test_padding_that_is_small_beside_the_weights_is_cheaper_than_a_step_of_its_own() -> None:
+    lengths = [1_536, 512, 256, 768]
+    assert MOST_WASTE < waste(lengths) <= MOST_FREE_WASTE
+    padding = 4 * 1_536 - sum(lengths)
+    assert fits(lengths, free=padding)
+    assert not fits(lengths, free=padding - 1)
+    assert place(1_536, [[512, 256, 768]], free=padding) == 0
+    assert place(1_536, [[512, 256, 768]]) is None
+    assert mergeable([[1_536], [512, 256, 768]], 4, free=padding) == (0, 1)
+    assert not fits([6_144, 256, 256, 256], free=1e9)  # most of the memory would be padding
+
+
+def test_a_quarter_of_the_weights_may_be_padding(tiny_model: Any, make: Make) -> None:
+    scheduler = make(tiny_model)
+    port = scheduler.port
+    weights = sum(array.nbytes for _, array in tree_flatten(tiny_model[0].language_model.parameters()))
+    assert port.weight_bytes == weights > 0
+    assert scheduler.batch.free_padding == pytest.approx(FREE_SHARE * weights / port.cache_cost.per_token)
 
 
 def test_a_long_row_and_short_ones_decode_apart_and_equal_solo(tiny_model: Any, make: Make) -> None:
