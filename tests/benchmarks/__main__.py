@@ -124,6 +124,8 @@ def _compare(
     row: Callable[[list[list[dict[str, Any]]]], Row],
 ) -> None:
     """Replay on every engine in turn, ``rounds`` times over, and print one row per engine."""
+    if options.replays:
+        spec["rounds"] = options.replays + 1
     found: dict[str, list[list[dict[str, Any]]]] = {}
     failed: dict[str, str] = {}
     for _ in range(options.rounds):
@@ -132,7 +134,7 @@ def _compare(
             if "failed" in result:
                 failed[engine] = result["failed"]
             else:
-                found.setdefault(engine, []).extend(result["rounds"])
+                found.setdefault(engine, []).extend(result["rounds"][1 if options.replays else 0 :])
     table = [{"engine": engine, **row(rounds)} for engine, rounds in found.items()]
     show(f"{title}, {options.model}", table)
     for engine, why in failed.items():
@@ -161,6 +163,9 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--rows", type=int, nargs="*", default=[1, 4, 8, 16], help="rows of the limit")
     parser.add_argument("--tokens", type=int, default=128, help="answer tokens per chat")
+    parser.add_argument(
+        "--replays", type=int, default=0, help="replay so often in each process, after a first time that is not counted"
+    )
     parser.add_argument("--engines", nargs="*", choices=peers.ENGINES, help="leave some out")
     options = parser.parse_args()
     for name in options.names or BENCHES:

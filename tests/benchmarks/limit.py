@@ -33,8 +33,9 @@ def bare(port: Port, rows: int, prompt: int, steps: int) -> float:
     caches = []
     for row in range(rows):
         cache = port.make_cache()
-        ids = _prompt(row, prompt)
-        positions = np.broadcast_to(np.arange(prompt, dtype=np.int32), (3, prompt))
+        length = prompt + rows - 1 - row  # as when rows join one after another: each is a step ahead of the next
+        ids = _prompt(row, length)
+        positions = np.broadcast_to(np.arange(length, dtype=np.int32), (3, length))
         mx.eval(port.prefill(Chunk(ids, positions), cache))
         caches.append(cache)
     cache = caches[0] if rows == 1 else [type(layers[0]).merge(list(layers)) for layers in zip(*caches, strict=True)]
