@@ -74,6 +74,9 @@ class MLLMSchedulerConfig:
     ssd_cache_max_gb: float = _field(
         10.0, "Size limit of that folder, for all models together.", low=0.0, high=1e6, unit="GB"
     )
+    allow_remote_media: bool = _field(
+        False, "Fetch media named by http or https addresses, from servers of the public internet only."
+    )
     unit_budget_ms: float = _field(
         80.0, "Longest piece of work while answers stream.", low=1.0, high=10_000.0, unit="ms"
     )

@@ -15,12 +15,13 @@ from engine.media.document import DEFAULT_MAX_PAGES, drawn_size, probe_pdf
 from engine.media.image import DEFAULT_MAX_PIXELS, Picture
 from engine.media.pixels import fit_size, orientation
 from engine.media.raster import open_raster
+from engine.media.remote import Downloader
 from engine.media.sampling import MIN_FRAMES, frame_times
 from engine.media.source import locate
 from engine.media.video import DEFAULT_MAX_PIXELS as FRAME_PIXELS
 from engine.media.video import VideoInfo, probe_video
 from engine.memory import CacheCost
-from engine.messages import MediaSource, Message, Page
+from engine.messages import Fetch, MediaSource, Message, Page
 from engine.prompt import Encode, PreparedPrompt, PromptModel, prepare_messages
 from engine.reader import MediaModel, MediaShape, Placed, check_sound, frame_limit, times_told
 
@@ -46,7 +47,9 @@ class Estimate:
     vision_peak_bytes: int
 
 
-def estimate(processor: Any, messages: Sequence[Message], **template_options: Any) -> Estimate:
+def estimate(
+    processor: Any, messages: Sequence[Message], *, allow_remote_media: bool = False, **template_options: Any
+) -> Estimate:
     """Tell what a conversation would cost with a loaded model.
 
     Token counts are those of the real request; for a clip of uneven frame rate its time stamps are a guess.
@@ -54,6 +57,7 @@ def estimate(processor: Any, messages: Sequence[Message], **template_options: An
     Args:
         processor: what ``load_model`` returned.
         messages: as for ``add_request``.
+        allow_remote_media: fetch media that are named by an address of the web; this takes as long as it takes.
         template_options: for the chat template.
 
     Raises:
@@ -63,7 +67,8 @@ def estimate(processor: Any, messages: Sequence[Message], **template_options: An
     port = getattr(processor, "port", None)
     if port is None or port.cache_cost is None:
         raise RequestRejected("No model is loaded for this processor. Load it with engine.load_model first.")
-    return forecast(port, messages, port.cache_cost, port.guesses[1], **template_options)
+    ruler = Ruler(fetch=Downloader().fetch if allow_remote_media else None)
+    return forecast(port, messages, port.cache_cost, port.guesses[1], ruler, **template_options)
 
 
 def forecast(
@@ -110,11 +115,13 @@ class Ruler:
         fps: frames sampled per second of a clip that asks for no other rate.
         max_frames: most frames of one clip.
         frames: frames of all clips measured so far.
+        fetch: gets what is on the web; None: nothing may be fetched, and addresses are refused.
     """
 
     fps: float = 2.0
     max_frames: int = 128
     frames: int = 0
+    fetch: Fetch | None = None
 
     def place(self, model: MediaModel, source: MediaSource) -> Placed:
         """Lay one source out by its shape alone."""

@@ -7,6 +7,7 @@ import secrets
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from functools import partial
 from time import perf_counter
 
 from engine.chat_shape import store_points
@@ -15,6 +16,9 @@ from engine.detokenizer import Detokenizer
 from engine.errors import PromptTooLong
 from engine.history import History, Spelling
 from engine.logprobs import Logprobs
+from engine.media.remote import Downloader
+from engine.media.source import is_remote
+from engine.messages import Fetch, holds_addresses
 from engine.models.port import Port
 from engine.prefix_key import prefix_key
 from engine.prompt import PreparedPrompt, prepare_messages, prepare_prompt
@@ -38,25 +42,37 @@ class Intake:
     Args:
         port: the model.
         on_ready: called on a pool thread whenever a preparation has ended, well or not.
+
+    Attributes:
+        downloader: what fetches media from the web, where that is allowed.
     """
 
     def __init__(self, port: Port, config: MLLMSchedulerConfig, on_ready: Callable[[], None]) -> None:
-        self.config = config
+        self.config, self.downloader = config, Downloader()
         self.history = History(port.processor, port.pads.values())
         self._port, self._on_ready = port, on_ready
         self._grammars = Grammars(port.tokenizer, port.vocab_size, port.stop_ids)
         self._jobs: dict[str, Future[Row]] = {}
         self._dropped: dict[str, threading.Event] = {}
-        self._pool: ThreadPoolExecutor | None = None
+        self._pools: dict[str, ThreadPoolExecutor] = {}
 
     def submit(self, request: MLLMRequest) -> None:
         """Start preparing a request."""
-        if self._pool is None:
-            self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="braid-prepare")
         dropped = threading.Event()
-        job = self._pool.submit(self._prepare, request, dropped)
+        job = self._pool(request).submit(self._prepare, request, dropped)
         self._jobs[request.request_id], self._dropped[request.request_id] = job, dropped
         job.add_done_callback(lambda _: self._on_ready())
+
+    def _pool(self, request: MLLMRequest) -> ThreadPoolExecutor:
+        """The threads that prepare it: nobody waits for the downloads of others."""
+        name = "braid-fetch" if self.config.allow_remote_media and _is_on_the_web(request) else "braid-prepare"
+        if name not in self._pools:
+            self._pools[name] = ThreadPoolExecutor(_THREADS, thread_name_prefix=name)
+        return self._pools[name]
+
+    def fetch(self, should_stop: Callable[[], bool] | None = None) -> Fetch | None:
+        """What fetches media from the web; None where that is not allowed."""
+        return partial(self.downloader.fetch, should_stop=should_stop) if self.config.allow_remote_media else None
 
     def started(self, request_id: str) -> bool:
         """Whether a thread is at work on it."""
@@ -91,9 +107,9 @@ class Intake:
         """End the threads; what they were at is dropped."""
         for request_id in list(self._jobs):
             self.drop(request_id)
-        if self._pool is not None:
-            self._pool.shutdown(wait=True, cancel_futures=True)
-            self._pool = None
+        for pool in self._pools.values():
+            pool.shutdown(wait=True, cancel_futures=True)
+        self._pools.clear()
 
     def _prepare(self, request: MLLMRequest, dropped: threading.Event) -> Row:
         begun = perf_counter()
@@ -142,8 +158,14 @@ class Intake:
         return tuple(rules)
 
     def _prompt(self, request: MLLMRequest, spelling: Spelling, dropped: threading.Event) -> PreparedPrompt:
-        reader = Reader(self.config.default_video_fps, self.config.max_video_frames, dropped.is_set)
+        stop = dropped.is_set
+        reader = Reader(self.config.default_video_fps, self.config.max_video_frames, stop, self.fetch(stop))
         if request.messages is not None:
             return prepare_messages(self._port, request.messages, reader, spelling.encode, **request.template_options)
         media = request.images, request.videos, request.audio
         return prepare_prompt(self._port, request.prompt, *media, reader, spelling.encode)
+
+
+def _is_on_the_web(request: MLLMRequest) -> bool:
+    media = (*request.images, *request.videos, *request.audio)
+    return any(map(is_remote, media)) or holds_addresses(request.messages or ())

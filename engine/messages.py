@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, cast
 
 from engine.errors import MediaError, RequestRejected
 from engine.media.signature import Signature, sniff
-from engine.media.source import locate
+from engine.media.source import Located, is_remote, locate
 from engine.think_tags import ThinkTags
 
 Message = Mapping[str, Any]
@@ -32,7 +32,7 @@ class MediaSource:
     """One picture, clip or sound as it was given.
 
     Attributes:
-        source: a path, ``data:`` URL or bytes; pictures also as a Pillow image or already read.
+        source: a path, ``data:`` URL, address of the web or bytes; pictures also as a Pillow image or already read.
         fps: frames to sample per second of a clip; None takes the default.
         start: where to begin in a clip, in seconds.
         end: where to end in it.
@@ -153,6 +153,52 @@ def kinds_of(messages: Sequence[Message]) -> set[MediaKind]:
     return {kinds[part["type"]] for part in _parts(messages) if part["type"] in kinds}
 
 
+Fetch = Callable[[str, MediaKind | Literal["pdf"]], Located]
+"""Gets what is at an address of the web, which ought to be of that kind."""
+
+
+def holds_addresses(messages: Sequence[Message]) -> bool:
+    """Whether any part's source is an address of the web."""
+    return any(is_remote(_given(part, kind)) for part in _parts(messages) if (kind := _kind(part)) is not None)
+
+
+def with_fetched(messages: Sequence[Message], fetch: Fetch | None) -> list[Message]:
+    """Messages in which what is on the web is there as bytes; as they are where nothing may be fetched.
+
+    Raises:
+        MediaError: it cannot be fetched.
+    """
+    if fetch is None or not holds_addresses(messages):
+        return list(messages)
+    return [
+        message
+        if isinstance(message["content"], str)
+        else {**message, "content": [_fetched_part(part, fetch) for part in message["content"]]}
+        for message in messages
+    ]
+
+
+def fetched(source: MediaSource, fetch: Fetch | None) -> MediaSource:
+    """The same with what is at its address, if that is one of the web and may be fetched."""
+    if fetch is None or not is_remote(source.source):
+        return source
+    found = fetch(source.source, source.kind)
+    return replace(source, source=found.data, name=source.name or found.name)
+
+
+def _fetched_part(part: Mapping[str, Any], fetch: Fetch) -> Mapping[str, Any]:
+    kind = _kind(part)
+    if kind is None or not is_remote(source := _given(part, kind)):
+        return part
+    found = fetch(source, kind)
+    rest = {key: value for key, value in part.items() if key not in (*_KEYS.get(kind, ()), "pdf")}
+    return {**rest, kind: found.data, "name": part.get("name") or found.name}
+
+
+def _kind(part: Mapping[str, Any]) -> MediaKind | Literal["pdf"] | None:
+    return "pdf" if part["type"] == "pdf" else _KINDS.get(part["type"])
+
+
 Pages = Callable[[Any, range | None, str | None], list[Page]]
 """Gives the chosen pages (counted from 0, all if None) of a document that is called so."""
 
@@ -216,10 +262,13 @@ def _parts(messages: Sequence[Message]) -> Iterator[Mapping[str, Any]]:
             yield from message["content"]
 
 
-def _source(part: Mapping[str, Any], kind: MediaKind | Literal["pdf"]) -> Any:
+def _given(part: Mapping[str, Any], kind: MediaKind | Literal["pdf"]) -> Any:
     source = next((part[key] for key in (*_KEYS.get(kind, ()), "pdf") if key in part), None)
-    if isinstance(source, Mapping):
-        source = source.get("url", source.get("data"))
+    return source.get("url", source.get("data")) if isinstance(source, Mapping) else source
+
+
+def _source(part: Mapping[str, Any], kind: MediaKind | Literal["pdf"]) -> Any:
+    source = _given(part, kind)
     if source is None:
         noun = "document" if kind == "pdf" else NOUNS[kind]
         raise RequestRejected(f"A part of type “{kind}” holds no {noun}. Give it as path, bytes or data URL.")

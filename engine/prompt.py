@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Protocol, cast
 
@@ -19,11 +19,13 @@ from engine.messages import (
     MediaKind,
     MediaSource,
     Message,
+    fetched,
     format_chat,
     is_document,
     kinds_of,
     media_of,
     render,
+    with_fetched,
     with_pages,
 )
 from engine.reader import MediaModel, MediaReader, Placed, Reader
@@ -123,7 +125,7 @@ def prepare_messages(
     """
     reader = reader or Reader()
     _check_takes(model, kinds_of(messages))
-    messages = with_pages(messages, reader.pages)
+    messages = with_pages(with_fetched(messages, reader.fetch), reader.pages)
     sources = media_of(messages)
     guarded = render(model.processor, messages, **template_options)
     return assemble(model, guarded, [reader.place(model, source) for source in sources], encode)
@@ -157,9 +159,8 @@ def prepare_prompt(
     reader = reader or Reader()
     given: tuple[tuple[MediaKind, Sequence[Any]], ...] = (("image", images), ("video", videos), ("audio", audio))
     _check_takes(model, {kind for kind, found in given if found})
-    images = [one for source in images for one in _pictures(source, reader)]
-    given = (("image", images), *given[1:])
-    sources = [MediaSource(kind, source) for kind, found in given for source in found]
+    sources = [fetched(MediaSource(kind, source), reader.fetch) for kind, found in given for source in found]
+    sources = [one for source in sources for one in _pictures(source, reader)]
     return assemble(model, Guarded((prompt,), ()), [reader.place(model, source) for source in sources], encode)
 
 
@@ -176,8 +177,11 @@ def _check_takes(model: PromptModel, kinds: Set[MediaKind]) -> None:
             raise RequestRejected(sentence)
 
 
-def _pictures(source: Any, reader: MediaReader) -> list[Any]:
-    return [page.picture for page in reader.pages(source, None)] if is_document(source) else [source]
+def _pictures(source: MediaSource, reader: MediaReader) -> list[MediaSource]:
+    """The pages of a document that was given as a picture; other sources as they are."""
+    if source.kind != "image" or not is_document(source.source):
+        return [source]
+    return [replace(source, source=page.picture) for page in reader.pages(source.source, None, source.name)]
 
 
 def assemble(

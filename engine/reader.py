@@ -19,7 +19,7 @@ from engine.media.image import Picture, read_image
 from engine.media.sampling import frame_times
 from engine.media.video import DEFAULT_MAX_PIXELS as FRAME_PIXELS
 from engine.media.video import read_video
-from engine.messages import MediaKind, MediaSource, Page
+from engine.messages import Fetch, MediaKind, MediaSource, Page
 
 _SAME_TIME_S = 1e-4
 """Containers round times to their clock."""
@@ -98,7 +98,15 @@ class MediaModel(Protocol):
 
 
 class MediaReader(Protocol):
-    """Turns sources into laid-out media: ``Reader`` reads them, ``engine.forecast.Ruler`` only measures them."""
+    """Turns sources into laid-out media: ``Reader`` reads them, ``engine.forecast.Ruler`` only measures them.
+
+    Attributes:
+        fetch: gets what is on the web; None: nothing may be fetched, and addresses are refused.
+    """
+
+    @property
+    def fetch(self) -> Fetch | None:
+        """What gets files from the web."""
 
     def place(self, model: MediaModel, source: MediaSource) -> Placed:
         """Lay one source out for the model."""
@@ -115,11 +123,13 @@ class Reader:
         fps: frames sampled per second of a clip that asks for no other rate.
         max_frames: most frames of one clip.
         should_stop: asked while a long file is read; True gives up.
+        fetch: gets what is on the web; None: nothing may be fetched, and addresses are refused.
     """
 
     fps: float = 2.0
     max_frames: int = 128
     should_stop: Callable[[], bool] | None = None
+    fetch: Fetch | None = None
 
     def place(self, model: MediaModel, source: MediaSource) -> Placed:
         """Read one source and cut it for the model.

@@ -145,7 +145,8 @@ class MLLMScheduler:
 
         Args:
             prompt: rendered prompt with one placeholder per picture, clip and sound; or give ``messages``.
-            images: paths, ``data:`` URLs, bytes or PIL images, in the order of their placeholders.
+            images: paths, ``data:`` URLs, bytes or PIL images, in the order of their placeholders; where
+                ``allow_remote_media`` is on, also http and https addresses, as for the other media.
             videos: paths, ``data:`` URLs or bytes of clips and animations, in the order of their placeholders.
             audio: paths, ``data:`` URLs or bytes of sounds, in the order of their placeholders.
             max_tokens: reply limit; None takes ``default_max_tokens``.
@@ -526,9 +527,9 @@ class MLLMScheduler:
     def estimate(self, messages: Sequence[Mapping[str, Any]], **template_options: Any) -> Estimate:
         """What a conversation would cost, without running the model; see ``engine.estimate``.
 
-        Once the loop has been started, any thread may ask.
+        Once the loop has been started, any thread may ask; what is on the web is fetched while it waits.
         """
-        ruler = Ruler(*self.sampling)
+        ruler = Ruler(*self.sampling, fetch=self.intake.fetch())
         if self.pricing is None:
             self._device.run_here(self.admission.measure)
         assert self.pricing is not None

@@ -181,6 +181,11 @@ WORDS: Final[dict[str, Words]] = {
     "engine.max_video_frames": Words(
         "Media", "Most frames of one video", "A longer clip is sampled more sparsely to stay within it."
     ),
+    "engine.allow_remote_media": Words(
+        "Media",
+        "Fetch from the web",
+        "Pictures, clips, sounds and documents named by a web address are fetched; their servers then learn of it.",
+    ),
     "appearance": Words(
         "Appearance",
         "Colours",

@@ -63,12 +63,17 @@ def locate(source: Source, *, name: str | None = None, noun: str = "picture") ->
     if isinstance(source, bytes):
         return _from_bytes(source, name or f"Pasted {noun}")
     if isinstance(source, str):
-        if _REMOTE_URL.match(source):
+        if is_remote(source):
             raise MediaError(f"Braid does not fetch from the web. Save the {noun} on this computer and add the file.")
         if match := _DATA_URL.match(source):
             name = name or f"Pasted {noun}"
             return _from_bytes(_decode_data_url(match["header"], match["payload"], name), name)
     return _from_path(os.fspath(source), name, noun)
+
+
+def is_remote(source: object) -> bool:
+    """Whether a source is an address of the web."""
+    return isinstance(source, str) and _REMOTE_URL.match(source) is not None
 
 
 def _from_bytes(data: bytes, name: str) -> Located:

@@ -37,6 +37,7 @@ DEFAULTS: dict[str, Any] = {
     "memory_limit_gb": None,
     "ssd_cache_dir": None,
     "ssd_cache_max_gb": 10.0,
+    "allow_remote_media": False,
     "unit_budget_ms": 80.0,
     "lend_stream": True,
 }
