@@ -17,7 +17,16 @@ from PySide6.QtCore import QObject, QTimer, Signal
 from app.state.attachment import Attachment, Excerpt
 from app.state.folder import Listing, list_folder
 from app.state.journal import Journal
-from app.state.reading import Reading, Refused, read_data, read_data_url, read_file, read_still
+from app.state.reading import (
+    Reading,
+    Refused,
+    name_of_address,
+    read_address,
+    read_data,
+    read_data_url,
+    read_file,
+    read_still,
+)
 from app.state.tasks import Tasks
 from app.storage.media import MediaStore
 from engine.errors import MediaCancelled
@@ -47,12 +56,17 @@ class Chip:
 
 @dataclass(frozen=True, slots=True)
 class Desk:
-    """What all chats share to prepare and keep drafts."""
+    """What all chats share to prepare and keep drafts.
+
+    Attributes:
+        downloads: threads of what waits for the web, so that no file waits for a slow server; None: there are none.
+    """
 
     media: MediaStore
     pool: Executor
     journal: Journal
     tasks: Tasks
+    downloads: Executor | None = None
 
 
 Read = Callable[[Reading], Attachment | Listing]
@@ -60,9 +74,10 @@ Read = Callable[[Reading], Attachment | Listing]
 
 @dataclass(frozen=True, slots=True)
 class _Work:
-    """How a chip's file is read, again if need be, and the wish that it stops."""
+    """How a chip's file is read, on whose threads, again if need be, and the wish that it stops."""
 
     read: Read
+    pool: Executor
     gone: threading.Event = field(default_factory=threading.Event)
 
 
@@ -108,6 +123,10 @@ class Chips(QObject):
     def add_data_url(self, url: str, name: str) -> None:
         """Attach what is inside a `data:` URL."""
         self._add_all([(name, partial(read_data_url, url, name))])
+
+    def add_addresses(self, urls: Sequence[str]) -> None:
+        """Attach what is at addresses of the web, which is fetched now."""
+        self._add_all([(name_of_address(url), partial(read_address, url)) for url in urls], self._desk.downloads)
 
     def put(self, attachments: Iterable[Attachment], *, first: bool) -> None:
         """Take attachments that were read before."""
@@ -168,7 +187,7 @@ class Chips(QObject):
         """Send a clip's first frame as a picture in its place."""
         chip = self._chips.get(chip_id)
         if chip is not None and chip.state == "ready" and chip.attachment is not None:
-            self._work[chip.id] = _Work(partial(read_still, chip.attachment))
+            self._work[chip.id] = _Work(partial(read_still, chip.attachment), self._desk.pool)
             self._put(replace(chip, state="reading"))
             self._start(chip.id)
 
@@ -194,19 +213,19 @@ class Chips(QObject):
 
     # --- reading
 
-    def _add_all(self, wanted: list[tuple[str, Read]]) -> None:
+    def _add_all(self, wanted: list[tuple[str, Read]], pool: Executor | None = None) -> None:
         room = MAX_ATTACHMENTS - len(self._chips)
         if len(wanted) > room:
             self.notice.emit(_too_many(len(wanted) - room))
         for name, read in wanted[:room]:
-            self._add(name, read)
+            self._add(name, read, pool)
         if room > 0 and wanted:
             self.changed.emit()
 
-    def _add(self, name: str, read: Read) -> None:
+    def _add(self, name: str, read: Read, pool: Executor | None = None) -> None:
         chip = Chip(uuid4().hex, name, "reading")
         self._chips[chip.id] = chip
-        self._work[chip.id] = _Work(read)
+        self._work[chip.id] = _Work(read, pool or self._desk.pool)
         self._start(chip.id)
 
     def _start(self, chip_id: str, *, damaged: bool = False) -> None:
@@ -214,7 +233,8 @@ class Chips(QObject):
 
     async def _read(self, chip_id: str, work: _Work, damaged: bool) -> None:
         try:
-            found = await self.run(work.read, Reading(self._desk.media, work.gone.is_set, damaged))
+            how = Reading(self._desk.media, work.gone.is_set, damaged)
+            found = await asyncio.get_running_loop().run_in_executor(work.pool, work.read, how)
         except MediaCancelled:
             return
         except Refused as error:

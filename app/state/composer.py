@@ -22,6 +22,7 @@ from engine.messages import MediaKind
 __all__ = ["MAX_ATTACHMENTS", "Chip", "Composer", "Desk", "Obstacle"]
 LONG_TEXT = 20_000
 """Characters from which a pasted text becomes an attachment: no text field stays quick with more."""
+NO_FETCHING = "Braid does not fetch from the web: save it first, then drop the file"
 
 
 class Composer(QObject):
@@ -135,6 +136,13 @@ class Composer(QObject):
     def add_data_url(self, url: str, name: str) -> None:
         """Attach what is inside a `data:` URL."""
         self._chips.add_data_url(url, name)
+
+    def add_addresses(self, urls: Sequence[str]) -> None:
+        """Attach what is at addresses of the web, if the settings let Braid fetch it."""
+        if self._model.fetches:
+            self._chips.add_addresses(urls)
+        else:
+            self.notice.emit(f"{NO_FETCHING}.")
 
     def add_text(self, text: str) -> None:
         """Attach a long text that was pasted."""

@@ -74,9 +74,10 @@ class Library(Shelf):
         super().__init__(Journal(self._database), parent)
         self._media = MediaStore(folder / "media")
         self._pool = ThreadPoolExecutor(_READERS, thread_name_prefix="media")
+        self._downloads = ThreadPoolExecutor(_READERS, thread_name_prefix="download")
         self._tasks = Tasks()
         self._journal.failed.connect(self.tell)
-        desk = Desk(self._media, self._pool, self._journal, self._tasks)
+        desk = Desk(self._media, self._pool, self._journal, self._tasks, self._downloads)
         self._room = Room(model, desk, Pulse(model, self), generation, Clock())
         self.search = Search(self._look, self._tasks, self)
         self.exchange = Exchange(self._database, self._journal, self._media, self._pool, self.place_of, self)
@@ -236,6 +237,7 @@ class Library(Shelf):
         await self._flush()
         await self._database.close()
         self._pool.shutdown(cancel_futures=True)
+        self._downloads.shutdown(cancel_futures=True)
 
     # --- inside
 

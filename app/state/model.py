@@ -136,6 +136,11 @@ class Model(QObject):
         """Unload when nothing was asked for so long; None: never."""
         self._idle.set_limit(None if minutes is None else 60 * minutes)
 
+    @property
+    def fetches(self) -> bool:
+        """Whether media may be fetched from the web."""
+        return self._config.allow_remote_media
+
     def configure(self, config: MLLMSchedulerConfig) -> None:
         """Take a configuration: what can change at once now, the rest with the next load.
 

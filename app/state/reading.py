@@ -6,12 +6,16 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import unquote, urlsplit
 from uuid import uuid4
 
 from app.state import thumbnail
 from app.state.attachment import MAX_PAGES, Attachment, Excerpt, Kind, kind_of_name
 from app.storage.media import MediaStore
+
+if TYPE_CHECKING:
+    from engine.media.remote import Downloader
 
 T = TypeVar("T")
 _GB = 1_000_000_000
@@ -120,6 +124,26 @@ def read_data_url(url: str, name: str, how: Reading) -> Attachment:
     except MediaError as error:
         raise Refused(str(error)) from error
     return _read(_Item(name, located.head(MAX_BYTES["image"] + 1)), how)
+
+
+def read_address(url: str, how: Reading, downloader: Downloader | None = None) -> Attachment:
+    """Fetch a file from the web and read it; for a pool thread. Errors are those of `read_file`."""
+    from engine.errors import MediaError
+    from engine.media.remote import Downloader
+
+    kind = kind_of_name(name_of_address(url))
+    fetch = (downloader or Downloader()).fetch
+    try:
+        found = fetch(url, "image" if kind is None or kind == "text" else kind, how.should_stop)
+    except MediaError as error:
+        raise Refused(str(error), meant=True) from error
+    return _read(_Item(found.name, found.data or b""), how)
+
+
+def name_of_address(url: str) -> str:
+    """What to call what is at an address until it has come."""
+    parts = urlsplit(url)
+    return Path(unquote(parts.path)).name or parts.hostname or url
 
 
 def read_still(clip: Attachment, how: Reading) -> Attachment:

@@ -184,7 +184,7 @@ WORDS: Final[dict[str, Words]] = {
     "engine.allow_remote_media": Words(
         "Media",
         "Fetch from the web",
-        "Pictures, clips, sounds and documents named by a web address are fetched; their servers then learn of it.",
+        "Dropped links to pictures, clips, sounds and documents are fetched; their servers see it. Off: none are.",
     ),
     "appearance": Words(
         "Appearance",

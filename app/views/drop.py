@@ -12,7 +12,7 @@ from PySide6.QtCore import QBuffer, QByteArray, QIODevice, QMimeData, QObject, Q
 from PySide6.QtGui import QImage
 
 from app.state.attachment import NOUNS, SUFFIXES, UNREADABLE, kind_of_name
-from app.state.composer import LONG_TEXT, MAX_ATTACHMENTS, Composer
+from app.state.composer import LONG_TEXT, MAX_ATTACHMENTS, NO_FETCHING, Composer
 
 FILTERS = [
     f"{words} ({' '.join(f'*{suffix}' for kind in kinds for suffix in SUFFIXES[kind])})"
@@ -40,7 +40,8 @@ class Dropped:
         image: a picture that exists only as pixels.
         data_urls: pictures and other media inside the addresses themselves.
         text: words.
-        remote: it only points at something on the web.
+        addresses: what it only points at on the web.
+        remote: it only points at something on the web that may not be fetched.
     """
 
     files: tuple[Path, ...] = ()
@@ -49,12 +50,13 @@ class Dropped:
     image: QImage | None = None
     data_urls: tuple[str, ...] = ()
     text: str = ""
+    addresses: tuple[str, ...] = ()
     remote: bool = False
 
     @property
     def media(self) -> bool:
         """Whether there is something to attach."""
-        return bool(self.files or self.raw or self.image or self.data_urls or self.long)
+        return bool(self.files or self.raw or self.image or self.data_urls or self.addresses or self.long)
 
     @property
     def long(self) -> bool:
@@ -67,10 +69,11 @@ class Dropped:
         return self.media or bool(self.text)
 
 
-def read(mime: QMimeData, *, text_first: bool = False) -> Dropped:
+def read(mime: QMimeData, *, text_first: bool = False, fetches: bool = True) -> Dropped:
     """Sort out what a drag or the clipboard carries, without opening any file.
 
     Spreadsheets and word processors put a picture of their text beside it: ``text_first`` (a paste) prefers the text.
+    ``fetches``: whether what is on the web may be fetched, as far as is known here.
     """
     urls = mime.urls()
     if local := [Path(url.toLocalFile()) for url in urls if url.isLocalFile()]:
@@ -84,7 +87,10 @@ def read(mime: QMimeData, *, text_first: bool = False) -> Dropped:
         return Dropped(raw=raw) if raw else Dropped(image=QImage(mime.imageData()))
     if mime.hasHtml() and not words_win and (found := _in_page(mime.html())).media:
         return found
-    return Dropped(text="" if urls else text, remote=bool(urls))
+    if not urls:
+        return Dropped(text=text)
+    addresses = _addresses(urls) if fetches else ()
+    return Dropped(addresses=addresses, remote=not addresses)
 
 
 def _files(paths: list[Path]) -> Dropped:
@@ -97,6 +103,11 @@ def _data_urls(text: str, urls: list[QUrl]) -> tuple[str, ...]:
         return (text.strip(),)
     encoded = QUrl.ComponentFormattingOption.FullyEncoded
     return tuple(url.toString(encoded) for url in urls if url.scheme() == "data")
+
+
+def _addresses(urls: list[QUrl]) -> tuple[str, ...]:
+    encoded = QUrl.ComponentFormattingOption.FullyEncoded
+    return tuple(url.toString(encoded) for url in urls if url.scheme() in ("http", "https"))
 
 
 def _in_page(html: str) -> Dropped:
@@ -114,9 +125,11 @@ def sentence(dropped: Dropped, title: str | None, room: int = MAX_ATTACHMENTS) -
         return "Open in a new tab"
     if dropped.text and not dropped.long:
         return f"Put the text into {title}"
-    count = len(dropped.files) or len(dropped.data_urls) or 1
+    count = len(dropped.files) or len(dropped.data_urls) or len(dropped.addresses) or 1
     if count > room:
         return f"Add the first {room} of {count} files to {title}: a message holds {MAX_ATTACHMENTS}"
+    if dropped.addresses:
+        return f"Fetch {'1 file' if count == 1 else f'{count} files'} from the web into {title}"
     return f"Add {_what(dropped, count)} to {title}"
 
 
@@ -131,7 +144,7 @@ def _what(dropped: Dropped, count: int) -> str:
 
 def _cannot(dropped: Dropped) -> str:
     if dropped.remote:
-        return "Braid does not fetch from the web: save it first, then drop the file"
+        return NO_FETCHING
     kinds = Counter(path.suffix.lower() or path.name for path in dropped.refused)
     names = ", ".join(name for name, _ in kinds.most_common(3))
     return f"Braid cannot read {names}" if names else "There is nothing in this that Braid reads"
@@ -149,6 +162,8 @@ def put(dropped: Dropped, draft: Composer) -> None:
         Encoder(dropped.image, draft).start()
     elif dropped.long:
         draft.add_text(dropped.text)
+    elif dropped.addresses:
+        draft.add_addresses(dropped.addresses)
     elif dropped.remote:
         draft.notice.emit(f"{_cannot(dropped)}.")
 

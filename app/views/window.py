@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QByteArray, QPoint, QPointF, QRect, QRectF, Qt, QThreadPool
+from PySide6.QtCore import QByteArray, QMimeData, QPoint, QPointF, QRect, QRectF, Qt, QThreadPool
 from PySide6.QtGui import (
     QDragEnterEvent,
     QDragLeaveEvent,
@@ -324,6 +324,9 @@ class Window(QMainWindow):
 
     # Drops
 
+    def _read(self, mime: QMimeData) -> drop.Dropped:
+        return drop.read(mime, fetches=self.preferences.value("engine.allow_remote_media"))
+
     def _over_tabs(self, place: QPoint) -> bool:
         return self._strip_rect().contains(place)
 
@@ -334,7 +337,7 @@ class Window(QMainWindow):
         return QRect(self.strip.mapTo(self, QPoint(0, 0)), self.strip.size())
 
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:
-        self._dragged = drop.read(event.mimeData())
+        self._dragged = self._read(event.mimeData())
         event.setDropAction(Qt.DropAction.CopyAction)
         event.accept()
         self._lift(event.position().toPoint())
@@ -351,7 +354,7 @@ class Window(QMainWindow):
     def dropEvent(self, event: QDropEvent) -> None:
         self._veil.hide()
         self._dragged = None
-        found = drop.read(event.mimeData())
+        found = self._read(event.mimeData())
         event.setDropAction(Qt.DropAction.CopyAction)
         event.accept()
         new = self._over_tabs(event.position().toPoint()) and found.usable

@@ -16,19 +16,22 @@ from app.state.tasks import Tasks
 from app.state.turn import Turn
 from app.storage.database import Database
 from app.storage.media import MediaStore
+from engine.config import MLLMSchedulerConfig
+from engine.errors import MediaCancelled
 from tests.app import files
 from tests.app.files import picture
 
 
 @pytest.fixture
 def desk(run, tmp_path):
-    pool = ThreadPoolExecutor(2)
+    pool, downloads = ThreadPoolExecutor(2), ThreadPoolExecutor(2)
     database = Database(tmp_path / "x")
-    desk = Desk(MediaStore(tmp_path / "media"), pool, Journal(database), Tasks())
+    desk = Desk(MediaStore(tmp_path / "media"), pool, Journal(database), Tasks(), downloads)
     yield desk
     run(desk.tasks.join())
     run(database.close())
     pool.shutdown()
+    downloads.shutdown()
 
 
 @pytest.fixture
@@ -242,6 +245,44 @@ def test_pasted_bytes_become_an_attachment(run, desk, composer):
     run(go())
     assert names(composer) == ["Pasted picture.png"]
     assert len(composer.told) == 1
+
+
+def test_links_are_fetched_only_where_the_settings_allow_it(run, desk, composer, model):
+    async def go():
+        composer.add_addresses(["http://127.0.0.1/cat.png"])
+        assert composer.chips == ()
+        model.configure(MLLMSchedulerConfig(allow_remote_media=True))
+        composer.add_addresses(["http://127.0.0.1/cat.png"])
+        await desk.tasks.join()
+
+    run(go())
+    assert composer.told == ["Braid does not fetch from the web: save it first, then drop the file."]
+    (chip,) = composer.chips
+    assert (chip.name, chip.state) == ("cat.png", "failed")
+    assert "not a server of the public internet" in chip.error
+
+
+def test_no_file_waits_for_a_slow_server(run, desk, composer, model, tmp_path, monkeypatch):
+    over = threading.Event()
+
+    def slow(url, how):
+        over.wait(30)
+        raise MediaCancelled("It was too slow.")
+
+    async def go():
+        monkeypatch.setattr(chips, "read_address", slow)
+        settled = asyncio.Event()
+        composer.changed.connect(lambda: settled.set() if "ready" in states(composer) else None)
+        model.configure(MLLMSchedulerConfig(allow_remote_media=True))
+        composer.add_addresses([f"http://example.org/{number}.png" for number in range(5)])
+        composer.add_files([picture(tmp_path / "a.png")])
+        await settled.wait()
+        assert not over.is_set()
+        assert states(composer) == [*["reading"] * 5, "ready"]
+        over.set()
+        await desk.tasks.join()
+
+    run(go())
 
 
 def test_a_long_pasted_text_is_an_attachment_of_its_own(run, desk, composer):

@@ -2,15 +2,26 @@ import base64
 import io
 import os
 import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import numpy as np
 import pytest
 from PIL import Image
 
 from app.state.attachment import Attachment, Excerpt
-from app.state.reading import MAX_BYTES, Reading, Refused, read_data, read_data_url, read_file
+from app.state.reading import (
+    MAX_BYTES,
+    Reading,
+    Refused,
+    name_of_address,
+    read_address,
+    read_data,
+    read_data_url,
+    read_file,
+)
 from app.storage.media import MediaStore
 from engine.errors import MediaCancelled
+from engine.media.remote import Downloader
 from tests.app import files
 
 
@@ -283,3 +294,31 @@ def test_a_data_url_may_hold_a_clip(tmp_path, how):
 def test_other_addresses_are_refused(how, url):
     with pytest.raises(Refused):
         read_data_url(url, "Pasted picture", how)
+
+
+class _Page(BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(png())
+
+    def log_message(self, *_):
+        """Nothing is printed."""
+
+
+def test_a_file_of_the_web_is_fetched_from_public_servers_only(how):
+    here = Downloader(allowed=lambda address: address.is_loopback)
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Page) as server:
+        url = f"http://127.0.0.1:{server.server_address[1]}/a%20cat.png?size=1"
+        thread = threading.Thread(target=server.serve_forever, args=(0.02,))
+        thread.start()
+        try:
+            item = read_address(url, how, here)
+            with pytest.raises(Refused, match="not a server of the public internet") as told:
+                read_address(url, how)
+        finally:
+            server.shutdown()
+            thread.join()
+    assert (item.kind, item.name, name_of_address(url)) == ("image", "a cat.png", "a cat.png")
+    assert item.digest == read_data(png(), "a.png", how).digest
+    assert told.value.meant

@@ -113,6 +113,10 @@ class Draft(Composer):
         self.asked.append(url)
         super().add_data_url(url, name)
 
+    def add_addresses(self, urls: Sequence[str]) -> None:
+        self.asked += urls if self._model.fetches else ()
+        super().add_addresses(urls)
+
     def finish(
         self, chip_id: str, found: Attachment | None, error: str | None = None, *, partial: bool = False
     ) -> None:
@@ -386,6 +390,7 @@ class LoadedModel(QObject):
         self.calls: list[str] = []
         self.scheduler = FakeScheduler()
         self.pending: frozenset[str] = frozenset()
+        self.fetches = False
 
     @property
     def takes_images(self) -> bool:
@@ -404,6 +409,7 @@ class LoadedModel(QObject):
 
     def configure(self, config: MLLMSchedulerConfig) -> None:
         self.pending = frozenset(self.scheduler.apply_config(config))
+        self.fetches = config.allow_remote_media
 
     def unload_after(self, minutes: float | None) -> None:
         self.idle_minutes = minutes

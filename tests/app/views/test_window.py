@@ -128,6 +128,23 @@ def test_picture_data_text_and_web_addresses(stage, drag, qtbot) -> None:
     assert told.args == ["Braid does not fetch from the web: save it first, then drop the file."]
 
 
+def test_links_are_fetched_where_the_settings_allow_it(stage, drag, qtbot) -> None:
+    made = stage("Kitchen")
+    draft, place = made.chat.composer, middle(made.window)
+    links = QMimeData()
+    links.setUrls([QUrl("https://example.org/a cat.png"), QUrl("ftp://example.org/dog.png")])
+    with qtbot.waitSignal(draft.notice):
+        made.window.page.composer.field.insertFromMimeData(links)
+    assert draft.asked == []
+    made.window.preferences.choose("engine.allow_remote_media", True)
+    dragged = drag(made.window, links)
+    dragged.enter(place)
+    assert made.window._veil.accessibleName() == "Fetch 1 file from the web into Kitchen"
+    dragged.drop(place)
+    assert draft.asked == ["https://example.org/a%20cat.png"]
+    assert [chip.name for chip in draft.chips] == ["a cat.png"]
+
+
 def test_keys_open_show_and_close_tabs(stage, qtbot) -> None:
     made = stage("Kitchen", "Street")
     window, library = made.window, made.library
