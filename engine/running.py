@@ -217,7 +217,7 @@ class Running:
     def _decode_unit(self, decision: Decision) -> Unit:
         group = self._next_group()
         step, drafts = self._decode_step(group)
-        if step != group.step or self.speculation.on:
+        if step != group.step:
             return Unit(decision, group, lambda: self._counted(group, step()), drafts)
         return Unit(decision, group, lambda: self._burst(group, decision.budget_s))
 
