@@ -208,7 +208,8 @@ async def replay(engine: Engine, processor: Any, spec: dict[str, Any]) -> list[d
             await ended[request["after"]].wait()
         await asyncio.sleep(max(request.get("at", 0.0) - (perf_counter() - began), 0.0))
         prompt, images = render(processor, spec, index, answers)
-        sent = perf_counter() - began
+        # A person asks when they ask, even while an engine that blocks the loop keeps it from being noticed.
+        sent = perf_counter() - began if "after" in request else request.get("at", 0.0)
         stamps: list[float] = []
         text = ""
         async for count, piece in engine.stream(prompt, images, request["max_tokens"]):

@@ -66,7 +66,7 @@ async def ragged(model: str, rounds: int) -> list[Row]:
     return [{"rows": "1 long + 3 short", "time_ratio": median(times), "kv_ratio": median(sizes)}]
 
 
-async def prediction(model: str, rounds: int, steps: int = 96) -> list[Row]:
+async def prediction(model: str, rounds: int, steps: int = 256) -> list[Row]:
     """Tokens per second with the head off, always and by measurement, at 1, 2 and 4 rows."""
     loaded = models.load(model)
     prompt = engine.format_chat(loaded[1], [{"role": "user", "content": "Count to 30."}])

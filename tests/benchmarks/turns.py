@@ -73,8 +73,9 @@ async def measure(model: str, rounds: int, picture_px: int = 448) -> list[Row]:
             "second turn with a picture": _second_turn,
             "new picture in turn 3": _new_picture,
             "same picture in another tab": _other_tab,
-            "second turn after a restart": _restart,
         }
+        if model == "pocket":  # random weights have no files that would prove them the same after a restart
+            cases["second turn after a restart"] = _restart
         rows = []
         for title, case in cases.items():
             pairs = [await case(chats, folder / f"ssd-{title[:3]}-{number}") for number in range(rounds)]
