@@ -144,8 +144,14 @@ class Growth:
     closed: bool
 
 
-def code_growth(old: Piece, new: Piece) -> Growth | None:
-    """What was added, if both are nothing but the same code block, which was still open before."""
+def code_growth(old: Piece, new: Piece, drawn: Sequence[code.Block]) -> Growth | None:
+    """What was added, if both are nothing but the same code block, which was still open before.
+
+    Args:
+        old: what was shown.
+        new: what is to be shown.
+        drawn: the code in what was shown.
+    """
     before, after = old.head + old.text, new.head + new.text
     opening = _OPENING.match(before)
     if opening is None or old.head != new.head or not after.startswith(before):
@@ -155,8 +161,8 @@ def code_growth(old: Piece, new: Piece) -> Growth | None:
     closing = _closing(fence)
     # Only what is new, and the line it goes on with, can hold the end: a long block is not searched again and again.
     end = closing.search(after, max(start, before.rfind("\n") + 1))
-    if not shown or (end and after[end.end() :].strip()):
-        return None
+    if not shown or [block.text for block in drawn] != [shown] or (end and after[end.end() :].strip()):
+        return None  # it had ended, or more is there than code
     grown = after[start : end.start() if end else len(after)].removesuffix("\n")
     if not grown.startswith(shown):
         return None  # the beginning of the closing fence was shown as code
@@ -220,9 +226,7 @@ def _part(size: int, px: int) -> int:
 
 def _starts(text: str, *, goes_on: bool) -> list[tuple[int, str]]:
     """Offsets at which blocks begin, and items, rows and lines of long ones; rows and lines each with their head."""
-    offsets = [0]
-    for line in text.splitlines(keepends=True):
-        offsets.append(offsets[-1] + len(line))
+    offsets = [0, *(found.end() for found in re.finditer("\n", text)), len(text)]
     found = _parser().parse(text)
     blocks = [token for token in found if token.level == 0 and token.map and token.nesting >= 0]
     starts: list[tuple[int, str]] = []

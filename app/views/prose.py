@@ -57,6 +57,8 @@ class Prose(QWidget):
 
     def show_text(self, text: str, *, live: bool) -> None:
         """Show the words as they are now; ``live``: more will be added to them."""
+        if "\r" in text:
+            text = text.replace("\r\n", "\n").replace("\r", "\n")  # as Markdown reads it: all that counts lines agrees
         if text == self._text and live == self._live:
             return
         if not text.startswith(self._text[: self._settled]):

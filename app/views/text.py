@@ -87,9 +87,9 @@ class TextView(QTextBrowser):
         """Show a model's words; ``finished``: nothing will be added to them."""
         before, self._shown = self._shown, piece
         settles, self._finished = finished and not self._finished, finished
-        if before == piece and not (settles and _may_hold_formulas(piece.text)):
+        if before == piece and not (settles and _looked_ahead(piece)):
             return
-        growth = markdown.code_growth(before, piece) if isinstance(before, markdown.Piece) else None
+        growth = markdown.code_growth(before, piece, self.blocks) if isinstance(before, markdown.Piece) else None
         if growth:
             self._grow(growth)
         else:
@@ -296,8 +296,10 @@ class TextView(QTextBrowser):
         return None if found is None else found.image(self.devicePixelRatioF())
 
 
-def _may_hold_formulas(text: str) -> bool:
-    return any(sign in text for sign in ("$", "\\(", "\\["))
+def _looked_ahead(piece: markdown.Piece) -> bool:
+    """Whether it may look another way once nothing more can come: with a formula, or what seemed to become a table."""
+    source = piece.head + piece.text
+    return any(sign in source for sign in ("$", "\\(", "\\[")) or data_table.completed(source) != source
 
 
 def _source(drawn: markdown.Drawn) -> str:
