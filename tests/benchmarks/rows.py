@@ -22,7 +22,7 @@ async def decode(
     scheduler = engine.MLLMScheduler(*loaded, config)
     scheduler.port.stop_ids = frozenset()
     await scheduler.start()
-    ids = [await scheduler.add_request_async(prompt, max_tokens=8 * steps, temperature=0.0) for prompt in prompts]
+    ids = [await scheduler.add_request_async(prompt, max_tokens=4_000, temperature=0.0) for prompt in prompts]
     counts = dict.fromkeys(ids, 0)
     stamps: list[tuple[float, int]] = []
     held = 0
