@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _SAID_MS = 1500
 _ICON_PX = 56
 _SENTENCE = (
-    "Chats with pictures, answered by a model on this computer, all of them at once.\nNothing leaves the machine."
+    "Chats with pictures, answered by a model on this computer, all of them at once.\nYour chats never leave it."
 )
 
 
