@@ -40,8 +40,8 @@ _log = logging.getLogger(__name__)
 POCKET = Path(__file__).parents[1] / "resources" / "pocket"
 _SWITCH_INTERVAL_S = 0.001
 """How long the model's thread may keep Python from the window's."""
-_LOAD_GRACE_S = 0.5
-"""How long the end waits for a model that is being loaded: most steps are shorter, an import is not."""
+_GRACE_S = 0.5
+"""How long the end waits for what is loaded or read: most steps are shorter; an import or a slow disk is not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +146,7 @@ class Program:
         """Make everything; `instance` None: later starts are not listened to."""
         self._options = options
         self._instance = instance
-        self._stuck = False
+        self._loads = self._reads = False  # still, when everything else has ended
         self.settings, self._note = settings_file.load(places.settings)
         chosen = Path(self.settings.model) if self.settings.model else POCKET
         self.model = Model(options.model or chosen, self.settings.engine, embedded=POCKET)
@@ -176,7 +176,7 @@ class Program:
         async with AsyncExitStack() as ending:  # unwinds upwards, each step even if another fails
             ending.push_async_exit(self._leave)
             ending.callback(self.preferences.close)
-            ending.push_async_callback(self.library.close)
+            ending.push_async_callback(self._close_library)
             ending.push_async_callback(self._end_model)
             ending.push_async_callback(self.models.close)
             ending.push_async_callback(self._loading.close)
@@ -198,15 +198,19 @@ class Program:
 
     async def _end_model(self) -> None:
         """Give model and engine back, unless a load holds that up."""
-        self._stuck = not await self.model.close(_LOAD_GRACE_S)
-        if not self._stuck:
+        self._loads = not await self.model.close(_GRACE_S)
+        if not self._loads:
             await _close_engine()
 
+    async def _close_library(self) -> None:
+        """Save everything and close the files, but leave a file behind that is still being read."""
+        self._reads = not await self.library.close(_GRACE_S)
+
     async def _leave(self, kind: object, error: BaseException | None, trace: object) -> None:
-        """With everything saved, end what a load still holds up: with the process, where that is this program's own."""
-        if self._stuck and self._instance is not None and error is None:
+        """With everything saved, end what holds the end up: with the process, where that is this program's own."""
+        if (self._loads or self._reads) and self._instance is not None and error is None:
             self._instance.leave()
-        elif self._stuck:
+        elif self._loads:
             await self.model.close()
             await _close_engine()
 

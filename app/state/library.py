@@ -73,11 +73,12 @@ class Library(Shelf):
         self._database = Database(folder / "library.sqlite")
         super().__init__(Journal(self._database), parent)
         self._media = MediaStore(folder / "media")
-        self._pool = ThreadPoolExecutor(_READERS, thread_name_prefix="media")
+        self._pool = ThreadPoolExecutor(_READERS, thread_name_prefix="library")
+        self._readers = ThreadPoolExecutor(_READERS, thread_name_prefix="media")
         self._downloads = ThreadPoolExecutor(_READERS, thread_name_prefix="download")
         self._tasks = Tasks()
         self._journal.failed.connect(self.tell)
-        desk = Desk(self._media, self._pool, self._journal, self._tasks, self._downloads)
+        desk = Desk(self._media, self._readers, self._journal, self._tasks, self._downloads)
         self._room = Room(model, desk, Pulse(model, self), generation, Clock())
         self.search = Search(self._look, self._tasks, self)
         self.exchange = Exchange(self._database, self._journal, self._media, self._pool, self.place_of, self)
@@ -230,14 +231,28 @@ class Library(Shelf):
         await asyncio.gather(*(conversation.close("cut") for conversation in self.tabs))
         await self._flush()
 
-    async def close(self) -> None:
-        """Write what is left and close the files; the last call."""
+    async def close(self, patience_s: float | None = None) -> bool:
+        """Write what is left and close the files; the last call.
+
+        Args:
+            patience_s: how long to wait for a file that is being read, which a slow disk can draw out; None: to its end.
+
+        Returns:
+            Whether all has ended; if not, a file is still being read, and ending the process loses nothing of it.
+        """
         await self.exchange.close()
         await self._tasks.close()
         await self._flush()
         await self._database.close()
-        self._pool.shutdown(cancel_futures=True)
-        self._downloads.shutdown(cancel_futures=True)
+        self._pool.shutdown(cancel_futures=True)  # what is being exported is written to its end
+        closing = ThreadPoolExecutor(1, thread_name_prefix="closing")
+        done, _ = await asyncio.wait([asyncio.wrap_future(closing.submit(self._end_readers))], timeout=patience_s)
+        closing.shutdown(wait=bool(done))
+        return bool(done)
+
+    def _end_readers(self) -> None:
+        for pool in (self._readers, self._downloads):
+            pool.shutdown(cancel_futures=True)
 
     # --- inside
 

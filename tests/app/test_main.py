@@ -180,24 +180,47 @@ def test_later_starts_hand_their_files_to_the_first_one(processes, tmp_path):
     assert sorted(attached(tmp_path)) == ["chart.png", "sign.png"]
 
 
-def test_quitting_saves_everything_and_does_not_wait_for_an_import(processes, tmp_path):
-    slow, profile, importing = tmp_path / "slow", tmp_path / "profile", tmp_path / "importing"
-    (slow / "mlx_vlm").mkdir(parents=True)
-    (slow / "mlx_vlm" / "__init__.py").write_text(
-        f"import pathlib, time\npathlib.Path({str(importing)!r}).touch()\ntime.sleep(60)\n"
+def hanging(folder, package):
+    """A package whose import takes a minute, and the file that says that it has begun."""
+    begun = folder / "begun"
+    (folder / package).mkdir(parents=True)
+    (folder / package / "__init__.py").write_text(
+        f"import pathlib, time\npathlib.Path({str(begun)!r}).touch()\ntime.sleep(60)\n"
     )
+    return begun
+
+
+def ends_soon(process, profile):
+    """It ends long before the minute is over, with everything saved."""
+    begun = time.monotonic()
+    assert ends_cleanly(process, signal.SIGTERM)
+    assert time.monotonic() - begun < 10  # half a second and what saving takes
+    assert json.loads((profile / "settings.json").read_text())["geometry"]
+    assert not (profile / "braid.lock").exists()
+    assert "ERROR" not in (profile / "logs" / "braid.log").read_text()
+
+
+def test_quitting_saves_everything_and_does_not_wait_for_an_import(processes, tmp_path):
+    slow, profile = tmp_path / "slow", tmp_path / "profile"
+    importing = hanging(slow, "mlx_vlm")
     process = start(profile, SAMPLES / "sign.png", PYTHONPATH=str(slow))
     processes.append(process)
     read_until(process, "painted")
     wait_until(importing.exists)
     wait_until(lambda: attached(profile))
-    begun = time.monotonic()
-    assert ends_cleanly(process, signal.SIGTERM)
-    assert time.monotonic() - begun < 10  # half a second and what saving takes, far from the 60 of the import
+    ends_soon(process, profile)
     assert attached(profile) == ["sign.png"]
-    assert json.loads((profile / "settings.json").read_text())["geometry"]
-    assert not (profile / "braid.lock").exists()
-    assert "ERROR" not in (profile / "logs" / "braid.log").read_text()
+
+
+def test_quitting_does_not_wait_for_a_file_that_is_still_being_read(processes, tmp_path):
+    slow, profile = tmp_path / "slow", tmp_path / "profile"
+    reading = hanging(slow, "pillow_heif")  # what opens pictures
+    process = start(profile, SAMPLES / "sign.png", "--model", tmp_path / "none", PYTHONPATH=str(slow))
+    processes.append(process)
+    read_until(process, "painted")
+    wait_until(reading.exists)
+    ends_soon(process, profile)
+    assert attached(profile) == []
 
 
 def test_one_that_does_not_answer_is_told_and_a_dead_one_holds_nobody_up(processes, tmp_path):
