@@ -26,6 +26,8 @@ _THANKS = b"taken\n"
 _MOST_BYTES = 4 << 20
 """More than any command line holds."""
 _RETRY_MS = 100
+_LONGEST_PATH = 103
+"""Bytes that every system takes for the path of a socket."""
 
 
 class Instance:
@@ -141,9 +143,13 @@ def _socket_of(profile: Path) -> Path:
     Raises:
         PermissionError: somebody else has made the folder, or may open it.
     """
-    folder = Path(tempfile.gettempdir(), f"braid-{os.getuid()}")
+    name = Path(f"braid-{os.getuid()}", hashlib.sha256(os.fsencode(profile.resolve())).hexdigest()[:16])
+    path = tempfile.gettempdir() / name
+    if len(os.fsencode(path)) > _LONGEST_PATH:
+        path = "/tmp" / name  # that folder in there is checked to be this person's alone
+    folder = path.parent
     folder.mkdir(mode=0o700, exist_ok=True)
     found = folder.lstat()
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
         raise PermissionError(None, "is not this person's alone", str(folder))
-    return folder / hashlib.sha256(os.fsencode(profile.resolve())).hexdigest()[:16]
+    return path

@@ -235,7 +235,7 @@ class Library(Shelf):
         """Write what is left and close the files; the last call.
 
         Args:
-            patience_s: how long to wait for a file that is being read, which a slow disk can draw out; None: to its end.
+            patience_s: how long to wait for a file that is being read, which a slow disk can draw out; None: till then.
 
         Returns:
             Whether all has ended; if not, a file is still being read, and ending the process loses nothing of it.

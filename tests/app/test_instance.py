@@ -166,6 +166,24 @@ def test_a_folder_that_others_may_open_is_not_used(run, records, first, tmp_path
         monkeypatch.undo()
 
 
+def test_a_long_path_to_the_folder_for_temporary_files_is_no_obstacle(run, until, tmp_path, monkeypatch):
+    long = tmp_path / ("ü" * 60)
+    long.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(long))
+    first = Instance(tmp_path, PATIENCE_S)
+    assert first.settle([]) == "first"
+
+    async def go():
+        taken = []
+        await first.listen(taken.append)
+        assert await ended(Start(tmp_path, FILES), until) == "later"
+        assert taken == [FILES]
+        await first.close()
+
+    run(go())
+    assert not _socket_of(tmp_path).exists()
+
+
 def test_a_profile_that_cannot_be_locked_is_told_as_such(tmp_path):
     with pytest.raises(PermissionError) as caught:
         Instance(tmp_path / "missing").settle([])
