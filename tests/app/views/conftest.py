@@ -52,6 +52,7 @@ def stage(qapp: QApplication, qtbot) -> Iterator[Callable[..., Stage]]:
     for each in made:
         each.window.close()
         each.window.deleteLater()
+        each.library.deleteLater()  # else its timers run until Python frees it, which may be on any thread
     QApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete.value)
     theme.resize(100)
     theme.apply("light")

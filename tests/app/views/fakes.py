@@ -94,9 +94,9 @@ class HeldTasks(Tasks):
 class Draft(Composer):
     """A composer whose files are read when the test says so."""
 
-    def __init__(self, model: LoadedModel) -> None:
+    def __init__(self, model: LoadedModel, parent: QObject) -> None:
         desk = Desk(media=None, pool=None, journal=None, tasks=HeldTasks())  # type: ignore[arg-type]
-        super().__init__(desk, model, lambda draft: None)  # type: ignore[arg-type]
+        super().__init__(desk, model, lambda draft: None, parent=parent)  # type: ignore[arg-type]
         self.sent: list[tuple[str, tuple[Attachment, ...]]] = []
         self.submitted.connect(lambda text, items: self.sent.append((text, items)))
         self.asked: list[object] = []
@@ -151,12 +151,14 @@ class Chat(QObject):
     title_changed = Signal(str)
     instructed = Signal()
 
-    def __init__(self, title: str = "New chat", model: LoadedModel | None = None) -> None:
-        super().__init__()
+    def __init__(
+        self, title: str = "New chat", model: LoadedModel | None = None, parent: QObject | None = None
+    ) -> None:
+        super().__init__(parent)
         self.id = f"chat{next(_numbers)}"
         self.title = title
         self.turns: list[Turn] = []
-        self.composer = Draft(model or LoadedModel())
+        self.composer = Draft(model or LoadedModel(), self)
         self.queue = Queue(lambda: self.turns, lambda turns: None, self.turns_taken, self)
         self.phase: Phase | None = None
         self.activity = ""
@@ -296,7 +298,7 @@ class Chats(QObject):
     def __init__(self, *titles: str) -> None:
         super().__init__()
         self.model = LoadedModel()
-        self.tabs = [Chat(title, self.model) for title in titles or ("New chat",)]
+        self.tabs = [Chat(title, self.model, self) for title in titles or ("New chat",)]
         self.current = self.tabs[0]
         self.beside: Chat | None = None
         self.entries: tuple[Entry, ...] = tuple(Entry(chat.id, chat.title, time.time()) for chat in self.tabs)
@@ -327,7 +329,7 @@ class Chats(QObject):
                 self._change(entry.id, folder=to)
 
     def new_chat(self) -> Chat:
-        chat = Chat(model=self.model)
+        chat = Chat(model=self.model, parent=self)
         self.tabs.append(chat)
         self.tabs_changed.emit()
         self.select(chat.id)
@@ -342,7 +344,7 @@ class Chats(QObject):
         index = next(i for i, chat in enumerate(self.tabs) if chat.id == id)
         closed = self.tabs.pop(index)
         if not self.tabs:
-            self.tabs.append(Chat(model=self.model))
+            self.tabs.append(Chat(model=self.model, parent=self))
         self.tabs_changed.emit()
         if closed is self.current:
             self.select(self.tabs[min(index, len(self.tabs) - 1)].id)
