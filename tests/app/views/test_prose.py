@@ -34,7 +34,7 @@ BLOCKS = [
     "a\r\nb\rc",
     "😀 é ﷽",
     "| a | b |\n|---|---|\n" + "".join(f"| row {row} | `{row}` |\n" for row in range(70)),
-    "```\n" + "".join(f"{line}\n\n" for line in range(3000)) + "```",
+    "```\n" + "".join(f"{line:>70}\n\n" for line in range(180)) + "```",
     "".join(f"- item {item} of a long list\n" for item in range(90)),
 ]
 
@@ -53,7 +53,9 @@ def shown(qapp, text: str, ends: Iterable[int]) -> tuple[str, int, list[tuple[st
 
 def tables(piece: TextView) -> int:
     frames = piece.document().rootFrame().childFrames()
-    return sum(isinstance(frame, QTextTable) and frame.columns() > 1 for frame in frames if not piece._shown.head)
+    found = sum(isinstance(frame, QTextTable) and frame.columns() > 1 for frame in frames)
+    goes_on = bool(piece._shown.head) and not piece.inside_code  # with the table of the piece before
+    return found - goes_on
 
 
 def codes(piece: TextView) -> list[tuple[str, str]]:
@@ -76,7 +78,7 @@ def test_what_comes_character_by_character_ends_as_what_comes_at_once(qapp, text
     assert shown(qapp, text, range(1, len(text) + 1)) == shown(qapp, text, [])
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(st.sampled_from(BLOCKS), min_size=1, max_size=6),
     st.sampled_from(["\n", "\n\n"]),
