@@ -19,11 +19,11 @@ PATIENCE = 4
 """A size that misses the budget must be this many times faster per token than all that keep it."""
 IDLE_FACTOR = 12
 """Budgets a unit may take while no row decodes: Stop and newcomers still get in soon."""
-GROWTH = 4
+GROWTH = 2
 """A size is tried when it is at most this many times larger than the largest one measured."""
 _SURPRISE = 1.5
 """A first sample this many times above expectation may have compiled kernels and is taken again."""
-_TRIAL_FACTOR = 2
+_TRIAL_FACTOR = 1.5
 """Budgets that a size may be expected to take when it is tried, where smaller ones keep the budget."""
 _STALE = 256
 """Measured forwards after which a size in use is measured again: machines change."""

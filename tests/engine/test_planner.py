@@ -143,22 +143,21 @@ def forwards(plan: Planner, cost: Callable[[int], float], compiling_s: float, un
 
 
 def test_kernels_that_compile_at_first_do_not_keep_chunks_small():
-    sizes = forwards(planner(), lambda size: 0.02 + size * 5e-5, compiling_s=2.0, units=12)
-    assert sizes[:6] == [8, 8, 32, 64, 64, 256]
-    assert set(sizes[6:]) == {1024}
+    sizes = forwards(planner(), lambda size: 0.02 + size * 5e-5, compiling_s=2.0, units=20)
+    assert sizes.index(1024) <= 14
+    assert sizes[-1] == 1024
 
 
-def test_a_size_between_is_tried_only_where_the_next_larger_misses_the_budget():
+def test_the_largest_size_within_the_budget_is_found():
     sizes = forwards(planner(), lambda size: 0.01 + size * 1e-4, compiling_s=0.0, units=12)
-    assert set(sizes) == {8, 32, 128, 512, 1024}
     assert sizes[-1] == 512
 
 
 def test_sizes_beyond_the_budget_are_tried_a_few_times_at_most():
     sizes = forwards(planner(), lambda size: 0.001 + size * 0.005, compiling_s=0.0, units=50)
     assert sizes[-1] == 8  # as on a CPU: 0.041 s, and 0.081 s for twice as many
-    assert sizes.count(8) >= 47
-    assert set(sizes) == {8, 16, 32}
+    assert sizes.count(8) >= 48
+    assert set(sizes) == {8, 16}
 
 
 def test_a_flat_cost_near_the_budget_is_no_reason_for_small_chunks():
@@ -194,7 +193,7 @@ def test_a_cost_is_the_least_of_the_newest_samples_and_scaled_between_sizes():
 
 
 def test_what_was_measured_long_ago_is_measured_again():
-    costs = {1: 0.001, 8: 0.04, 16: 0.15}
+    costs = {1: 0.001, 8: 0.04, 16: 0.11}
     plan = planner(costs=costs)
     sizes = set()
     for _ in range(300):
