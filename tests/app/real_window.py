@@ -10,17 +10,17 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from PIL import Image
+import numpy as np
 from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt, QUrl
 from PySide6.QtGui import QAccessible, QDragEnterEvent, QDropEvent
 from PySide6.QtWidgets import QApplication, QWidget
 
 from tests.app import files
 from tests.app.driving import run, until
+from tests.engine.clips import clip
 
 ROOT = Path(__file__).parents[2]
 LIST, HOW_MANY, LOOK = "List the shapes.", "How many shapes are there?", "Describe this image."
@@ -124,7 +124,7 @@ async def broken(person: Person) -> dict[str, Any]:
 async def three(person: Person) -> dict[str, Any]:
     """A picture, a clip and plain words in three tabs, until they decode in one step."""
     chats = []
-    for name, question in (("circle.png", LOOK), ("clip.gif", WATCH), ("", COUNT)):
+    for name, question in (("circle.png", LOOK), ("clip.mkv", WATCH), ("", COUNT)):
         chats.append(chat := person.library.new_chat())
         if name:
             person.drops(person.folder / name)
@@ -161,18 +161,13 @@ def prepare(folder: Path) -> None:
     canon.draw(*specs["two"]).save(folder / "two.png")
     canon.draw(*specs["red_circle"]).save(folder / "circle.png")
     _, frames, _ = canon.VIDEOS[0]
-    _animate(folder / "clip.gif", [Image.fromarray(frame) for frame in frames()])
+    (folder / "clip.mkv").write_bytes(clip(np.stack(list(frames()))))
     (folder / "note.png").write_text("Dear diary")
     (folder / "empty.png").touch()
     files.png_header(folder / "huge.png")
     files.torn(folder / "torn.jpg")
     (folder / "garbage.jpg").write_bytes(b"\xff\xd8\xff\xe0" + bytes(400))
     (folder / "Empty folder").mkdir()
-
-
-def _animate(path: Path, frames: Sequence[Image.Image]) -> None:
-    first, *others = (frame.quantize(16, dither=Image.Dither.NONE) for frame in frames)
-    first.save(path, save_all=True, append_images=others, duration=500, disposal=2)
 
 
 def main() -> None:
