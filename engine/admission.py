@@ -21,13 +21,14 @@ class Admission:
         self._port, self._device, self._batch, self._caches = port, device, batch, caches
         self.config = config
         self.pricing: Pricing | None = None
+        self._most_padding = 0.0
 
     def measure(self) -> None:
         """Unit: learn what this model's caches cost; also warms the kernels up."""
         prefill, vision = (Activations(guess) for guess in self._port.guesses)
         cost = self._port.cache_cost or self._port.measure()
         self.pricing = Pricing(cost, self.config.prefill_step_size, prefill, vision)
-        self._batch.free_padding = FREE_SHARE * self._port.weight_bytes / max(cost.per_token, 1.0)
+        self._most_padding = FREE_SHARE * self._port.weight_bytes
 
     def learn(self, unit: Unit) -> None:
         """Take in what the unit just done needed at its peak."""
@@ -51,7 +52,13 @@ class Admission:
             assert self.pricing is not None
             memory = self._device.memory()
             raise OutOfMemory(never_fits(self.pricing, row.demand, self.budget(memory) - memory["active"]))
+        self._allow_padding(verdict.spare)
         return verdict.reason
+
+    def _allow_padding(self, spare: int) -> None:
+        """Let groups hold padding that is small beside the weights, as far as memory is left that nobody may need."""
+        assert self.pricing is not None
+        self._batch.free_padding = min(self._most_padding, spare) / max(self.pricing.cache.per_token, 1.0)
 
     def budget(self, memory: dict[str, int]) -> int:
         """Most bytes that model, chats and caches may take, by these readings of the device."""

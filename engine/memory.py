@@ -121,10 +121,12 @@ class Verdict:
     Attributes:
         shortfall: bytes missing; 0 means it fits.
         reason: a sentence to show while it waits, or when it can never fit.
+        spare: bytes that stay free when it has started and everybody has grown to full length.
     """
 
     shortfall: int
     reason: str = ""
+    spare: int = 0
 
 
 def judge(
@@ -147,7 +149,7 @@ def judge(
     need = pricing.lasting(demand) + passing
     short = max(active + growth + need - budget, growth + need + int(_FREE_RESERVE) - available)
     if short <= 0:
-        return Verdict(0)
+        return Verdict(0, spare=-short)
     free = max(need - short, 0)
     return Verdict(short, f"Waiting for memory: it needs {_gb(need)}, {_gb(free)} is free.")
 

@@ -93,7 +93,7 @@ class Running:
         self.hand_over: Callable[[Pairs], None] | None = None
         """Takes the tokens of a step on the pump's thread while the unit goes on; None: one step a unit."""
         self.free_padding = 0.0
-        """Tokens of padding in a group that are small beside the model's weights."""
+        """Tokens of padding in a group that cost little: few beside the weights, in memory that nobody may need."""
         self._config = config
         self._head = Head.of(port.model)
         self.speculation = Speculation(config, available=self._head is not None)

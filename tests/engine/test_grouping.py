@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from mlx.utils import tree_flatten
 
 from engine.grouping import FREE_SHARE, MOST_FREE_WASTE, MOST_WASTE, fits, mergeable, place, waste
+from engine.memory import Verdict
 from tests.engine import tiny
 from tests.engine.conftest import Make
 from tests.engine.solo import solo
@@ -52,12 +53,25 @@ def test_padding_that_is_small_beside_the_weights_is_cheaper_than_a_step_of_its_
     assert not fits([6_144, 256, 256, 256], free=1e9)  # most of the memory would be padding
 
 
-def test_a_quarter_of_the_weights_may_be_padding(tiny_model: Any, make: Make) -> None:
+def test_a_quarter_of_the_weights_may_be_padding_where_memory_is_left(
+    tiny_model: Any, make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
     scheduler = make(tiny_model)
     port = scheduler.port
     weights = sum(array.nbytes for _, array in tree_flatten(tiny_model[0].language_model.parameters()))
     assert port.weight_bytes == weights > 0
-    assert scheduler.batch.free_padding == pytest.approx(FREE_SHARE * weights / port.cache_cost.per_token)
+    assert scheduler.batch.free_padding == 0  # nobody is there to share a step with
+    scheduler.add_request(tiny.chat("hello"), max_tokens=4)
+    while scheduler.has_requests():
+        scheduler.step()
+    most = FREE_SHARE * weights / port.cache_cost.per_token
+    assert scheduler.batch.free_padding == pytest.approx(most)
+    for spare in (0, 1_000):
+        monkeypatch.setattr("engine.admission.judge", lambda *_, spare=spare, **__: Verdict(0, spare=spare))
+        scheduler.add_request(tiny.chat("hello"), max_tokens=4)
+        while scheduler.has_requests():
+            scheduler.step()
+        assert scheduler.batch.free_padding == pytest.approx(spare / port.cache_cost.per_token)
 
 
 def test_a_long_row_and_short_ones_decode_apart_and_equal_solo(tiny_model: Any, make: Make) -> None:

@@ -70,6 +70,13 @@ def test_running_rows_are_priced_at_their_full_length() -> None:
     assert "Waiting for memory" in young.reason
 
 
+def test_what_stays_free_is_what_is_left_when_everybody_has_grown() -> None:
+    growing, need = [Demand(8_192)], _FOUR_B.lasting(Demand(4_096)) + _FOUR_B.passing(Demand(8_192))
+    budget = _WEIGHTS + _FOUR_B.lasting(growing[0]) + need + 12_345
+    found = judge(_FOUR_B, Demand(4_096), growing, active=_WEIGHTS, held=0, budget=budget, available=budget * 2)
+    assert (found.shortfall, found.spare) == (0, 12_345)
+
+
 def test_sliding_layers_stop_growing_and_recurrent_ones_never_do() -> None:
     sliding, recurrent = LayerCost(per_token=100, step=1, window=512), LayerCost(fixed=4_096)
     cost = CacheCost((sliding, recurrent))
