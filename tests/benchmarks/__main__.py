@@ -96,10 +96,13 @@ def bench_scale(options: argparse.Namespace) -> None:
 
 
 def bench_images(options: argparse.Namespace) -> None:
-    """Twelve-megapixel photos."""
+    """Twelve-megapixel photos, and a picture beside streaming chats."""
     found = images.measure(options.model)
     show(f"Preparing 12-megapixel photos, {options.model}", found)
     keep(f"images-{options.model}", found)
+    found = asyncio.run(images.overlap(options.model, options.rounds))
+    show(f"A picture and streaming chats, alone and beside each other, {options.model}", found)
+    keep(f"overlap-{options.model}", found)
 
 
 def bench_window(options: argparse.Namespace) -> None:
