@@ -13,11 +13,12 @@ import mlx.core as mx
 from engine.batch import DecodeGroup
 from engine.caches import Caches
 from engine.config import MLLMSchedulerConfig
+from engine.cost_model import CostModel
 from engine.grouping import mergeable, place
 from engine.messages import NOUNS
 from engine.models.port import Port
 from engine.mtp import Head, Round
-from engine.planner import CostModel, Decision, Planner, PrefillState
+from engine.planner import Decision, Planner, PrefillState
 from engine.prefill import Prefill
 from engine.request import Phase
 from engine.row import Row

@@ -40,4 +40,6 @@ def keep(name: str, rows: Sequence[Row], **about: Any) -> None:
 def _cell(value: Any) -> str:
     if isinstance(value, dict):
         return f"{value['median']:.3g} ({value['min']:.3g} to {value['max']:.3g})"
+    if value is None:
+        return "-"
     return f"{value:.3g}" if isinstance(value, float) else str(value)
