@@ -10,6 +10,7 @@ import asyncio
 import atexit
 import gc
 import logging
+import os
 import queue
 import sys
 import threading
@@ -25,6 +26,13 @@ from engine.errors import EngineError
 log = logging.getLogger(__name__)
 T = TypeVar("T")
 
+_CUDA_SETTINGS = {
+    # cuDNN plans attention anew for each pair of lengths: 40 ms for what takes 0.2 ms, and prompts hardly repeat one.
+    "MLX_CUDA_USE_CUDNN_SDPA": "0",
+    # MLX 0.32.4 counts shapes it has seen over the life of the process, and gives up after some hundreds.
+    "MLX_ENABLE_CACHE_THRASHING_CHECK": "0",
+}
+"""What MLX's CUDA backend reads from the environment at its first use; others do not look at it."""
 _SWITCH_INTERVAL_S = 0.001
 """Shorter than Python's 5 ms, so that the window's thread gets the GIL back quickly while a unit builds its graph."""
 
@@ -73,6 +81,8 @@ class Device:
     """
 
     def __init__(self) -> None:
+        for name, value in _CUDA_SETTINGS.items():
+            os.environ.setdefault(name, value)
         self._home = threading.get_ident()
         self._owner: int | None = None
         self._stream_lock = threading.Lock()

@@ -9,6 +9,8 @@ import mlx.core as mx
 from mlx_vlm.models.qwen3_5 import gated_delta
 
 _SMALLEST, _WHOLE = 8, 64
+_ONE_BY_ONE = 4
+"""Chunks up to this long are computed token by token, without any block."""
 
 
 def shorten() -> None:
@@ -27,6 +29,9 @@ class _Fitted:
         self._chunked = chunked
 
     def __call__(self, q: mx.array, *args: Any, **kwargs: Any) -> tuple[mx.array, mx.array]:
+        if q.shape[1] <= _ONE_BY_ONE:
+            one_by_one: tuple[mx.array, mx.array] = gated_delta.gated_delta_ops(q, *args, **kwargs)
+            return one_by_one
         return self._chunked(q, *args, **{"C": block(q.shape[1]), **kwargs})
 
 
