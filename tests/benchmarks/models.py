@@ -8,6 +8,7 @@ from typing import Any
 
 import mlx.core as mx
 import mlx.nn as nn
+from mlx_vlm.models.qwen3_vl.processing_qwen3_vl import Qwen3VLImageProcessor
 
 import engine
 from engine import device
@@ -15,13 +16,17 @@ from tests.engine import tiny
 
 POCKET = Path(__file__).parents[2] / "resources" / "pocket"
 _VOCAB = 151_936
+_PIXELS = 65_536, 16_777_216
+"""Smallest and largest picture, as Qwen3-VL is published: 64 to 16,384 tokens."""
 
 
 def load(name: str) -> tuple[Any, Any]:
     """A model and its processor by name: ``pocket``, ``dense-2b`` (Qwen3-VL) or ``hybrid-2b`` (Qwen3.5)."""
     if name == "pocket":
         return engine.load_model_sync(POCKET)
-    return device.home().run_here(lambda: _random(_SHAPES[name])), tiny.processor()
+    processor = tiny.processor()
+    processor.image_processor = Qwen3VLImageProcessor(patch_size=16, min_pixels=_PIXELS[0], max_pixels=_PIXELS[1])
+    return device.home().run_here(lambda: _random(_SHAPES[name])), processor
 
 
 def _random(make: Callable[[dict[str, Any]], nn.Module]) -> nn.Module:

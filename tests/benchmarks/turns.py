@@ -63,11 +63,11 @@ class Chats:
         return messages
 
 
-async def measure(model: str, rounds: int, picture_px: int = 448) -> list[Row]:
+async def measure(model: str, rounds: int) -> list[Row]:
     """One row per case: seconds warm and cold, and their ratio (medians)."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        chats = Chats(model, folder, picture_px)
+        chats = Chats(model, folder, 448 if model == "pocket" else 1_792)  # the larger: a phone's screenshot
         await _warm_up(chats)
         cases: dict[str, Callable[..., Any]] = {
             "second turn with a picture": _second_turn,
