@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 from PIL import Image
 
-from engine.errors import MediaError, RequestRejected
+from engine.errors import RequestRejected
 from engine.media.audio import DEFAULT_MAX_SECONDS, DEFAULT_RATE, probe_audio, read_audio
-from engine.media.document import DEFAULT_MAX_PAGES, drawn_size, probe_pdf
+from engine.media.document import choose_pages, drawn_size, probe_pdf
 from engine.media.image import DEFAULT_MAX_PIXELS, Picture
 from engine.media.pixels import fit_size, orientation
 from engine.media.raster import open_raster
@@ -23,9 +22,7 @@ from engine.media.video import VideoInfo, probe_video
 from engine.memory import CacheCost
 from engine.messages import Fetch, MediaSource, Message, Page
 from engine.prompt import Encode, PreparedPrompt, PromptModel, prepare_messages
-from engine.reader import MediaModel, MediaShape, Placed, check_sound, frame_limit, times_told
-
-_NO_PATCHES = np.empty(0, np.float32)
+from engine.reader import NO_PATCHES, MediaModel, MediaShape, Placed, check_sound, frame_limit, times_told
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,15 +123,13 @@ class Ruler:
     def place(self, model: MediaModel, source: MediaSource) -> Placed:
         """Lay one source out by its shape alone."""
         shape = {"image": self._picture, "video": self._clip, "audio": self._sound}[source.kind](model, source)
-        return Placed(source.kind, model.lay_out(shape), "", _NO_PATCHES)
+        return Placed(source.kind, model.lay_out(shape), "", NO_PATCHES)
 
     def pages(self, document: Any, pages: range | None, name: str | None = None) -> list[Page]:
         """Sizes of the pages that would be drawn."""
         sizes = probe_pdf(document, name=name).sizes
-        numbers = [number for number in (pages or range(len(sizes))) if 0 <= number < len(sizes)]
-        if not numbers:
-            raise MediaError(f"The document has {len(sizes)} pages, none of them chosen. Choose other pages.")
-        return [Page(f"page {number + 1}", drawn_size(sizes[number])) for number in numbers[:DEFAULT_MAX_PAGES]]
+        numbers = choose_pages(document, pages, name=name)
+        return [Page(f"page {number + 1}", drawn_size(sizes[number])) for number in numbers]
 
     def _picture(self, model: MediaModel, source: MediaSource) -> MediaShape:
         del model

@@ -9,6 +9,8 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from functools import partial
 from time import perf_counter
+from typing import Any
+from weakref import WeakSet
 
 from engine.chat_shape import store_points
 from engine.config import MLLMSchedulerConfig
@@ -21,8 +23,8 @@ from engine.media.source import is_remote
 from engine.messages import Fetch, holds_addresses
 from engine.models.port import Port
 from engine.prefix_key import prefix_key
-from engine.prompt import PreparedPrompt, prepare_messages, prepare_prompt
-from engine.reader import Reader
+from engine.prompt import MediaItem, PreparedPrompt, prepare_messages, prepare_prompt
+from engine.reader import KnownMedia, Reader
 from engine.request import MLLMRequest, SamplingParams
 from engine.row import Row
 from engine.sampling import RowSampler, Rule
@@ -52,20 +54,23 @@ class Intake:
         self.history = History(port.processor, port.pads.values())
         self._port, self._on_ready = port, on_ready
         self._grammars = Grammars(port.tokenizer, port.vocab_size, port.stop_ids)
+        self._known = KnownMedia()
         self._jobs: dict[str, Future[Row]] = {}
+        # Weak, so that patches go as soon as they are encoded.
+        self._readings: dict[str, WeakSet[Future[MediaItem]]] = {}
         self._dropped: dict[str, threading.Event] = {}
         self._pools: dict[str, ThreadPoolExecutor] = {}
 
     def submit(self, request: MLLMRequest) -> None:
         """Start preparing a request."""
         dropped = threading.Event()
-        job = self._pool(request).submit(self._prepare, request, dropped)
+        on_the_web = self.config.allow_remote_media and _is_on_the_web(request)
+        job = self._pool("braid-fetch" if on_the_web else "braid-prepare").submit(self._prepare, request, dropped)
         self._jobs[request.request_id], self._dropped[request.request_id] = job, dropped
         job.add_done_callback(lambda _: self._on_ready())
 
-    def _pool(self, request: MLLMRequest) -> ThreadPoolExecutor:
-        """The threads that prepare it: nobody waits for the downloads of others."""
-        name = "braid-fetch" if self.config.allow_remote_media and _is_on_the_web(request) else "braid-prepare"
+    def _pool(self, name: str = "braid-prepare") -> ThreadPoolExecutor:
+        """Threads of this name; fetching has its own, so that nobody waits for the downloads of others."""
         if name not in self._pools:
             self._pools[name] = ThreadPoolExecutor(_THREADS, thread_name_prefix=name)
         return self._pools[name]
@@ -88,24 +93,42 @@ class Intake:
         job = self._jobs.get(request_id)
         if job is None or not job.done():
             return None
-        del self._jobs[request_id], self._dropped[request_id]
+        del self._jobs[request_id]
         return job.result()
 
+    def read(self, request_id: str, item: MediaItem) -> Future[MediaItem]:
+        """Start reading what was left unread of a request's media."""
+        job = self._pool().submit(item.complete)
+        self._readings.setdefault(request_id, WeakSet()).add(job)
+        job.add_done_callback(lambda _: self._on_ready())
+        return job
+
+    @property
+    def reading(self) -> bool:
+        """Whether anything that was left unread is being read."""
+        return any(not job.done() for job in self._all_readings())
+
     def drop(self, request_id: str) -> None:
-        """Forget a request; a preparation that has begun gives up soon, or runs to its end unheard."""
-        job = self._jobs.pop(request_id, None)
-        if job is not None:
-            self._dropped.pop(request_id).set()
-            job.cancel()
+        """Forget a request; what has begun for it gives up soon, or runs to its end unheard."""
+        if (dropped := self._dropped.pop(request_id, None)) is not None:
+            dropped.set()
+        jobs: list[Future[Any] | None] = [self._jobs.pop(request_id, None), *self._readings.pop(request_id, ())]
+        for job in jobs:
+            if job is not None:
+                job.cancel()
 
     def wait(self) -> None:
-        """Block until at least one preparation has ended."""
-        if self._jobs:
-            wait(self._jobs.values(), return_when=FIRST_COMPLETED)
+        """Block until at least one preparation or reading has ended."""
+        pending: list[Future[Any]] = [*self._jobs.values(), *(job for job in self._all_readings() if not job.done())]
+        if pending:
+            wait(pending, return_when=FIRST_COMPLETED)
+
+    def _all_readings(self) -> list[Future[MediaItem]]:
+        return [job for readings in self._readings.values() for job in readings]
 
     def close(self) -> None:
         """End the threads; what they were at is dropped."""
-        for request_id in list(self._jobs):
+        for request_id in list(self._dropped):
             self.drop(request_id)
         for pool in self._pools.values():
             pool.shutdown(wait=True, cancel_futures=True)
@@ -159,7 +182,9 @@ class Intake:
 
     def _prompt(self, request: MLLMRequest, spelling: Spelling, dropped: threading.Event) -> PreparedPrompt:
         stop = dropped.is_set
-        reader = Reader(self.config.default_video_fps, self.config.max_video_frames, stop, self.fetch(stop))
+        reader = Reader(
+            self.config.default_video_fps, self.config.max_video_frames, stop, self.fetch(stop), self._known
+        )
         if request.messages is not None:
             return prepare_messages(self._port, request.messages, reader, spelling.encode, **request.template_options)
         media = request.images, request.videos, request.audio

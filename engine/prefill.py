@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from concurrent.futures import Future
 from typing import Any
 
 import mlx.core as mx
@@ -39,6 +40,8 @@ class Prefill:
         self.cache: list[Any] = [] if prefix else port.make_cache()
         self._points = self._worthwhile_points()
         self.encoding: Encoding | None = None
+        self.reading: tuple[str, Future[MediaItem]] | None = None
+        """Key of a picture that was left unread, and what reads it now."""
         self._features: dict[str, Features] = {}
 
     @property
@@ -79,6 +82,8 @@ class Prefill:
         if self.encoding is None:
             item = self.next_picture()
             assert item is not None
+            if item.read is not None and self.reading is not None:
+                item, self.reading = self.reading[1].result(), None
             self.encoding = self._port.encode(item)
         if not self.encoding.advance(budget_s):
             return False

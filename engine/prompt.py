@@ -12,7 +12,7 @@ from typing import Any, Protocol, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.errors import RequestRejected
+from engine.errors import MediaError, RequestRejected
 from engine.messages import (
     NOUNS,
     Guarded,
@@ -42,10 +42,12 @@ class MediaItem:
     Attributes:
         key: fingerprint of the upright pixels (or samples), of frame times and of the processor's geometry.
         slots: (start, length) token ranges, in order; a picture has one, a clip one per group of frames.
-        patches: float32 as the model's family cuts it, such as ``(t*h*w, channels * patch volume)``.
+        patches: float32 as the model's family cuts it, such as ``(t*h*w, channels * patch volume)``; empty where
+            ``read`` gets them.
         grid: (t, h, w) in patches; zeros where positions do not depend on it.
         at_once: most patches that go through the tower together.
         mask: which frames of a sound are real; None where all are.
+        read: reads what was left unread, since it was known from an earlier turn; None where the patches are there.
     """
 
     key: str
@@ -55,6 +57,20 @@ class MediaItem:
     grid: tuple[int, int, int]
     at_once: int
     mask: NDArray[np.bool_] | None = None
+    read: Callable[[], Placed] | None = None
+
+    def complete(self) -> MediaItem:
+        """The same with its patches; reads them if need be.
+
+        Raises:
+            MediaError: its source cannot be read any more, or holds something else by now.
+        """
+        if self.read is None:
+            return self
+        placed = self.read()
+        if placed.key != self.key:
+            raise MediaError(f"A {NOUNS[self.kind]} of this chat has just been changed. Send the question again.")
+        return replace(self, patches=placed.patches, mask=placed.mask, read=None)
 
     @property
     def end(self) -> int:
@@ -277,6 +293,7 @@ def _items(placed: Sequence[Placed], starts: Sequence[Sequence[int]]) -> list[Me
             grid=item.layout.grid,
             at_once=item.layout.at_once,
             mask=item.mask,
+            read=item.read,
         )
         for item, begun in zip(placed, starts, strict=True)
     ]

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import bisect
-from collections.abc import Callable, Sequence
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -13,14 +16,17 @@ from numpy.typing import NDArray
 from engine.errors import MediaError
 from engine.media.audio import DEFAULT_MAX_SECONDS, read_audio
 from engine.media.clip import Clip
-from engine.media.document import read_pdf
+from engine.media.document import choose_pages, read_pdf
 from engine.media.fingerprint import fingerprint
 from engine.media.image import Picture, read_image
 from engine.media.sampling import frame_times
+from engine.media.source import identity
 from engine.media.video import DEFAULT_MAX_PIXELS as FRAME_PIXELS
 from engine.media.video import read_video
 from engine.messages import Fetch, MediaKind, MediaSource, Page
 
+NO_PATCHES: NDArray[np.float32] = np.empty(0, np.float32)
+_MOST_KNOWN = 4_096
 _SAME_TIME_S = 1e-4
 """Containers round times to their clock."""
 
@@ -62,13 +68,29 @@ class Layout:
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """A piece of media laid out, and what its tower reads."""
+    """A piece of media laid out, and what its tower reads.
+
+    Attributes:
+        key: fingerprint of its upright pixels (or samples), of frame times and of the processor's geometry.
+        patches: float32, as the model's family cuts it; empty where it was not read.
+        mask: which frames of a sound are real; None where all are.
+        read: reads what was known and therefore left unread; None where the patches are there.
+    """
 
     kind: MediaKind
     layout: Layout
     key: str
     patches: NDArray[np.float32]
     mask: NDArray[np.bool_] | None = None
+    read: Callable[[], Placed] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PageOf:
+    """A page of a document, from 0, still to be drawn."""
+
+    document: Any
+    number: int
 
 
 class MediaModel(Protocol):
@@ -124,20 +146,42 @@ class Reader:
         max_frames: most frames of one clip.
         should_stop: asked while a long file is read; True gives up.
         fetch: gets what is on the web; None: nothing may be fetched, and addresses are refused.
+        known: what was read before, which is then laid out without being read again.
     """
 
     fps: float = 2.0
     max_frames: int = 128
     should_stop: Callable[[], bool] | None = None
     fetch: Fetch | None = None
+    known: KnownMedia | None = None
 
     def place(self, model: MediaModel, source: MediaSource) -> Placed:
-        """Read one source and cut it for the model.
+        """Read one source and cut it for the model, unless it is known.
 
         Raises:
             MediaError: it cannot be read.
             MediaCancelled: ``should_stop`` returned True.
         """
+        name = None if self.known is None else self._name(model, source)
+        if self.known is None or name is None:
+            return self._read(model, source)
+        if (found := self.known.get(name)) is not None:
+            return Placed(source.kind, *found, NO_PATCHES, read=partial(self._read, model, source))
+        placed = self._read(model, source)
+        self.known.put(name, (placed.layout, placed.key))
+        return placed
+
+    def _name(self, model: MediaModel, source: MediaSource) -> Hashable | None:
+        """Everything that decides how a source is laid out; None where that cannot be told without reading it."""
+        page = source.source if isinstance(source.source, PageOf) else None
+        content = identity(source.source if page is None else page.document)
+        if content is None:
+            return None
+        number = None if page is None else page.number
+        rate = source.fps or self.fps, source.start, source.end, self.max_frames
+        return content, source.kind, number, rate if source.kind == "video" else None, model.geometry
+
+    def _read(self, model: MediaModel, source: MediaSource) -> Placed:
         match source.kind:
             case "image":
                 return self._picture(model, source)
@@ -147,17 +191,15 @@ class Reader:
                 return self._sound(model, source)
 
     def pages(self, document: Any, pages: range | None, name: str | None = None) -> list[Page]:
-        """Draw pages of a PDF document.
+        """Pages of a PDF document, to be drawn when they are placed.
 
         Raises:
             MediaError: it cannot be read, or has none of the pages.
         """
-        return [
-            Page(picture.name.rpartition(", ")[2], picture) for picture in read_pdf(document, name=name, pages=pages)
-        ]
+        return [Page(f"page {page + 1}", PageOf(document, page)) for page in choose_pages(document, pages, name=name)]
 
     def _picture(self, model: MediaModel, source: MediaSource) -> Placed:
-        picture = source.source if isinstance(source.source, Picture) else read_image(source.source, name=source.name)
+        picture = _decoded(source)
         height, width, _ = picture.pixels.shape
         layout = model.lay_out(MediaShape("image", width, height))
         patches, mask = model.cut("image", picture.pixels)
@@ -179,6 +221,39 @@ class Reader:
         layout = model.lay_out(MediaShape("audio", samples=sound.samples.size))
         patches, mask = model.cut("audio", sound.samples)
         return Placed("audio", layout, sound.fingerprint(model.geometry), patches, mask)
+
+
+class KnownMedia:
+    """How media that were read before are laid out, by what names them; any thread may ask.
+
+    Most media of a prompt are those of earlier turns, whose features or whole prefix are still cached: their pixels
+    are not needed again.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._found: OrderedDict[Hashable, tuple[Layout, str]] = OrderedDict()
+
+    def get(self, name: Hashable) -> tuple[Layout, str] | None:
+        """Layout and key of what was put under this name."""
+        with self._lock:
+            if name in self._found:
+                self._found.move_to_end(name)
+            return self._found.get(name)
+
+    def put(self, name: Hashable, found: tuple[Layout, str]) -> None:
+        """Remember layout and key; what was not asked for longest is forgotten."""
+        with self._lock:
+            self._found[name] = found
+            while len(self._found) > _MOST_KNOWN:
+                self._found.popitem(last=False)
+
+
+def _decoded(source: MediaSource) -> Picture:
+    given = source.source
+    if isinstance(given, PageOf):
+        return read_pdf(given.document, name=source.name, pages=range(given.number, given.number + 1))[0]
+    return given if isinstance(given, Picture) else read_image(given, name=source.name)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from concurrent.futures import Future
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Any, TypeVar
@@ -20,6 +21,7 @@ from engine.models.port import Port
 from engine.mtp import Head, Round
 from engine.planner import Decision, Planner, PrefillState
 from engine.prefill import Prefill
+from engine.prompt import MediaItem
 from engine.request import Phase
 from engine.row import Row
 from engine.speculation import Speculation
@@ -81,10 +83,21 @@ class Failure:
 
 
 class Running:
-    """Prefills in turn, rows waiting to join, and the groups that decode."""
+    """Prefills in turn, rows waiting to join, and the groups that decode.
 
-    def __init__(self, port: Port, config: MLLMSchedulerConfig, stats: BatchStats, caches: Caches) -> None:
-        self._port, self._stats, self._caches = port, stats, caches
+    Args:
+        read: reads what was left unread of a request's media, on another thread.
+    """
+
+    def __init__(
+        self,
+        port: Port,
+        config: MLLMSchedulerConfig,
+        stats: BatchStats,
+        caches: Caches,
+        read: Callable[[str, MediaItem], Future[MediaItem]],
+    ) -> None:
+        self._port, self._stats, self._caches, self._read = port, stats, caches, read
         self._prefills: dict[str, Prefill] = {}
         self._joining: deque[Prefill] = deque()
         self._groups: deque[DecodeGroup] = deque()
@@ -207,9 +220,19 @@ class Running:
         while prefill.encoding is None and (item := prefill.next_picture()) is not None:
             features = self._caches.vision.get(item.key)
             if features is None:
-                return not (self._caches.vision.enabled and self._being_encoded(item.key))
+                if self._caches.vision.enabled and self._being_encoded(item.key):
+                    return False
+                return self._at_hand(prefill, item)
             prefill.supply(item, features)
         return True
+
+    def _at_hand(self, prefill: Prefill, item: MediaItem) -> bool:
+        """Whether a picture's patches are there; if they were left unread, a thread is set to read them."""
+        if item.read is None:
+            return True
+        if prefill.reading is None or prefill.reading[0] != item.key:
+            prefill.reading = item.key, self._read(prefill.row.request_id, item)
+        return prefill.reading[1].done()
 
     def _being_encoded(self, key: str) -> bool:
         encodings = (prefill.encoding for prefill in self._prefills.values())

@@ -73,9 +73,9 @@ class MLLMScheduler:
         self.batch_stats = BatchStats()
         self.occupation = Occupation()
         self.caches = Caches(self.config, self.port, self._device.free_memory, self._wake_up)
-        self.batch = Running(self.port, self.config, self.batch_stats, self.caches)
-        self.admission = Admission(self.port, self._device, self.batch, self.caches, self.config)
         self.intake = Intake(self.port, self.config, self._notify)
+        self.batch = Running(self.port, self.config, self.batch_stats, self.caches, self.intake.read)
+        self.admission = Admission(self.port, self._device, self.batch, self.caches, self.config)
         self._ledger = Ledger()
         self.requests, self.waiting = self._ledger.requests, self._ledger.waiting
         self.running = self._ledger.running
@@ -245,7 +245,7 @@ class MLLMScheduler:
         if self.pricing is None:
             self._device.run_here(self.admission.measure)
         unit = self._begin()
-        if unit is None and self.waiting and not self.running:
+        if unit is None and (self.intake.reading or (self.waiting and not self.running)):
             self.intake.wait()
             self.caches.wait()
             unit = self._begin(keep_output=True)

@@ -64,9 +64,7 @@ def read_pdf(
         MediaError: It is no PDF, damaged, locked with a password, empty, or has none of the pages.
     """
     with _open(source, name) as (document, title):
-        wanted = [number for number in (pages or range(len(document))) if 0 <= number < len(document)]
-        if not wanted:
-            raise MediaError(f"{title} has {len(document)} pages, none of them chosen. Choose other pages.")
+        wanted = _chosen(len(document), pages, title)
         limit = f"only {max_pages} of {len(wanted)} pages are read" if len(wanted) > max_pages else None
         return [_draw(document, number, title, max_pixels, limit) for number in wanted[:max_pages]]
 
@@ -76,6 +74,14 @@ def probe_pdf(source: Source, *, name: str | None = None) -> DocumentInfo:
     with _open(source, name) as (document, _):
         sizes = tuple(document.get_page_size(number) for number in range(len(document)))
         return DocumentInfo(len(document), sizes)
+
+
+def choose_pages(
+    source: Source, pages: range | None = None, *, name: str | None = None, max_pages: int = DEFAULT_MAX_PAGES
+) -> list[int]:
+    """Return the numbers, from 0, of the pages that `read_pdf` would draw; errors are its own."""
+    with _open(source, name) as (document, title):
+        return _chosen(len(document), pages, title)[:max_pages]
 
 
 def drawn_size(points: tuple[float, float], max_pixels: int = DEFAULT_MAX_PIXELS) -> tuple[int, int]:
@@ -104,6 +110,13 @@ def _open(source: Source, name: str | None) -> Iterator[tuple[pdfium.PdfDocument
             raise MediaError(f"{located.name} is damaged and could not be drawn. Add another copy of it.") from error
         finally:
             document.close()
+
+
+def _chosen(count: int, pages: range | None, title: str) -> list[int]:
+    wanted = [number for number in (pages or range(count)) if 0 <= number < count]
+    if not wanted:
+        raise MediaError(f"{title} has {count} pages, none of them chosen. Choose other pages.")
+    return wanted
 
 
 def _why_closed(name: str, error: pdfium.PdfiumError) -> str:

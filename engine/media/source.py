@@ -7,6 +7,7 @@ import os
 import re
 import stat
 from dataclasses import dataclass
+from hashlib import blake2b
 from pathlib import Path
 from typing import BinaryIO
 from urllib.parse import unquote_to_bytes
@@ -74,6 +75,26 @@ def locate(source: Source, *, name: str | None = None, noun: str = "picture") ->
 def is_remote(source: object) -> bool:
     """Whether a source is an address of the web."""
     return isinstance(source, str) and _REMOTE_URL.match(source) is not None
+
+
+def identity(source: object) -> bytes | None:
+    """Stand for what a source holds now, without decoding it; None where only reading it tells.
+
+    A file is known by its place and the times of its last changes, anything else by its bytes.
+    """
+    if isinstance(source, str) and _DATA_URL.match(source):
+        source = source.encode(errors="surrogatepass")
+    if isinstance(source, bytes):
+        return blake2b(source, digest_size=16).digest()
+    if not isinstance(source, (str, os.PathLike)) or is_remote(source):
+        return None
+    try:
+        path = locate(source).path
+        assert path is not None
+        status = path.stat()
+    except (MediaError, OSError):
+        return None  # its reader says why
+    return repr((path, status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)).encode()
 
 
 def _from_bytes(data: bytes, name: str) -> Located:

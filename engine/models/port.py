@@ -219,7 +219,7 @@ def _activation_guesses(config: Any) -> tuple[float, float]:
     if vision is None:
         return guess(text), 0.0
     pixels = 3 * vision.patch_size**2 * getattr(vision, "temporal_patch_size", 1)
-    return guess(text), guess(vision) + 4 * 3 * pixels
+    return guess(text), guess(vision) + 4 * 2 * pixels
 
 
 def _stop_ids(model: nn.Module, tokenizer: Any) -> set[int]:
