@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from engine.messages import MediaKind
+from engine.models.attention import bound_scores
 from engine.models.convolutions import simplify
 from engine.models.encoding import Blocks, Encoding, Features
 from engine.models.gated_delta import shorten
@@ -37,6 +38,7 @@ class QwenPort(Port):
     def __init__(self, model: nn.Module, processor: Any) -> None:
         super().__init__(model, processor)
         simplify(model)
+        bound_scores(model)
         config = model.config
         self._pictures: Any = processor.image_processor
         self._clips: Any = processor.video_processor
