@@ -102,9 +102,12 @@ class CostModel:
         return max((size for size in sizes if size in self._costs and self._costs[size].value <= limit_s), default=0)
 
     def _due(self, size: int, settled: int, allowed_s: float) -> bool:
-        """Whether to try a size beyond the largest that is settled, or to measure it again."""
+        """Whether to try a size beyond the largest that is settled, or to measure it again.
+
+        One sample rules nothing out: on a GPU it holds what every new shape costs once.
+        """
         cost = self._costs.get(size)
-        if cost is None or cost.doubtful:
+        if cost is None or cost.doubtful or len(cost.seconds) == 1:
             return size > settled and (self._expect(size) or 0.0) <= allowed_s
         return size >= settled and self._forwards - cost.seen >= _STALE and cost.value <= allowed_s
 

@@ -140,6 +140,11 @@ def test_kernels_that_compile_at_first_do_not_keep_chunks_small():
     assert sizes[-1] == 1024
 
 
+def test_what_a_new_shape_costs_once_rules_no_size_out():
+    sizes = forwards(planner(), lambda size: 0.05 + size * 5e-5, compiling_s=0.015, units=16)
+    assert sizes[-1] == 512  # 0.076 s, and 0.091 s the first time
+
+
 def test_the_largest_size_within_the_budget_is_found():
     sizes = forwards(planner(), lambda size: 0.01 + size * 1e-4, compiling_s=0.0, units=12)
     assert sizes[-1] == 512
