@@ -27,7 +27,7 @@ _SIZE = (4000, 3000)
 def measure(model: str, counts: Sequence[int] = (1, 10, 100)) -> list[Row]:
     """One row per number of 12-megapixel JPEGs, prepared on two threads as the scheduler does."""
     port = open_port(*models.load(model))
-    photos = [_photo(number) for number in range(4)]
+    photos = [photo(number) for number in range(4)]
     rows = []
     for count in counts:
         before, began = _peak(), perf_counter()
@@ -97,7 +97,8 @@ def _tokens(scheduler: engine.MLLMScheduler, ids: Sequence[str]) -> int:
     return sum(len(scheduler.requests[request_id].output_tokens) for request_id in ids)
 
 
-def _photo(number: int) -> bytes:
+def photo(number: int) -> bytes:
+    """A JPEG of twelve megapixels, another one for every number."""
     rng = np.random.default_rng(number)
     small = Image.fromarray(rng.integers(0, 255, (300, 400, 3), dtype=np.uint8))
     out = io.BytesIO()

@@ -10,7 +10,7 @@ from time import perf_counter
 from typing import Any
 
 import engine
-from tests.benchmarks import models, workloads
+from tests.benchmarks import images, models, workloads
 from tests.benchmarks.table import Row
 
 Messages = list[dict[str, Any]]
@@ -73,6 +73,7 @@ async def measure(model: str, rounds: int) -> list[Row]:
             "second turn with a picture": _second_turn,
             "new picture in turn 3": _new_picture,
             "same picture in another tab": _other_tab,
+            "second turn with a 12-megapixel photo": _photo,
         }
         if model == "pocket":  # random weights have no files that would prove them the same after a restart
             cases["second turn after a restart"] = _restart
@@ -131,6 +132,16 @@ async def _other_tab(chats: Chats, _: Path) -> tuple[float, float, int]:
     picture = turn["content"][0]
     other = {"role": "user", "content": [picture, {"type": "text", "text": "Which shape is red?"}]}
     return await _warm_and_cold(chats, scheduler, [other])
+
+
+async def _photo(chats: Chats, folder: Path) -> tuple[float, float, int]:
+    scheduler = chats.scheduler()
+    await scheduler.start()
+    file = folder.with_suffix(".jpg")
+    file.write_bytes(images.photo(0))
+    content = [{"type": "image", "image": str(file)}, {"type": "text", "text": "Describe this image."}]
+    messages = await chats.talk(scheduler, [{"role": "user", "content": content}])
+    return await _warm_and_cold(chats, scheduler, [*messages, chats.user("How many shapes are there?")])
 
 
 async def _restart(chats: Chats, folder: Path) -> tuple[float, float, int]:
