@@ -18,8 +18,8 @@ _SURPRISE = 1.5
 """A first sample this many times above expectation may have compiled kernels and is taken again."""
 _TRIAL_FACTOR = 1.3
 """Budgets that a size may be expected to take when it is tried, where smaller ones keep the budget."""
-_STALE = 256
-"""Measured forwards after which a size in use is measured again: machines change."""
+_STALE = 32
+"""Measured forwards after which a size is measured again, doubled with each of its samples: machines change."""
 
 
 @dataclass(slots=True)
@@ -28,19 +28,14 @@ class _Cost:
     doubtful: bool = False
     seen: int = 0
 
-    @property
-    def value(self) -> float:
-        """The least of the newest samples: noise only ever adds."""
-        return min(self.seconds)
-
 
 @dataclass(slots=True)
 class CostModel:
     """Seconds of a forward over n prompt tokens, learnt from measurements.
 
     Cost is not linear in tokens: a GPU may take as long for 16 as for 1,000, and a single token is a case of its own.
-    So single tokens and each power of two are measured by themselves, and what lies beyond is expected to grow as it
-    did between the two largest.
+    So single tokens and each power of two are measured by themselves; what lies between or beyond is expected to grow
+    as it does between its neighbours. More tokens never take less: a large size that was fast vouches for all below.
     """
 
     _costs: dict[int, _Cost] = field(default_factory=dict)
@@ -50,7 +45,7 @@ class CostModel:
         """Take in one measured forward; rests of prompts are of odd sizes and would blur the picture."""
         if tokens != 1 and (tokens < SMALLEST_CHUNK or tokens not in _sizes(tokens)):
             return
-        expected = self.predict(tokens)
+        expected = self._expect(tokens)
         self._forwards += 1
         cost = self._costs.setdefault(tokens, _Cost())
         cost.doubtful = not cost.seconds and (expected is None or seconds > _SURPRISE * expected)
@@ -59,7 +54,7 @@ class CostModel:
 
     def predict(self, tokens: int) -> float | None:
         """Expected seconds of a forward, or None when nothing has been measured."""
-        return self._costs[tokens].value if tokens in self._costs else self._expect(tokens)
+        return self._value(tokens) if tokens in self._costs else self._expect(tokens, doubtful=True)
 
     def measured(self, tokens: int) -> bool:
         """Whether this very size has been measured."""
@@ -76,15 +71,8 @@ class CostModel:
         be better but was never measured, or not reliably, or long ago, is tried first.
         """
         sizes = _sizes(min(most, max(self.largest() * GROWTH, SMALLEST_CHUNK)))
-        if (first := sizes[:2][-1]) not in self._costs and first >= SMALLEST_CHUNK:
-            return first
-        kept = self._largest_within(budget_s, sizes)
-        settled = kept if kept > 1 else self._largest_within(MISS_FACTOR * budget_s, sizes)
-        allowed_s = budget_s * (_TRIAL_FACTOR if kept > 1 else MISS_FACTOR)
-        if due := [size for size in sizes if self._due(size, settled, allowed_s)]:
-            return max(due)
-        if not kept and 1 not in self._costs:
-            return 1
+        if (due := self._due(budget_s, sizes)) is not None:
+            return due
         costs = {size: self.predict(size) or 1e-9 for size in sizes}
         keeps, fast = (self._fastest(costs, limit_s) for limit_s in (budget_s, MISS_FACTOR * budget_s))
         if keeps and PATIENCE * keeps / costs[keeps] >= fast / costs[fast]:
@@ -97,32 +85,53 @@ class CostModel:
         within = [size for size, cost in costs.items() if cost <= limit_s]
         return max(within, key=lambda size: (size / costs[size], size), default=0)
 
+    def _due(self, budget_s: float, sizes: Sequence[int]) -> int | None:
+        """The size that should be measured now, if any.
+
+        First what is doubtful, since what others are expected to take rests on it, then what was never measured, then
+        what was only once: the machine may have been busy, and on a GPU it holds what a new shape costs once.
+        """
+        chunks = sizes[1:]
+        kept = self._largest_within(budget_s, chunks)
+        settled = kept or self._largest_within(MISS_FACTOR * budget_s, chunks)
+        allowed_s = budget_s * (_TRIAL_FACTOR if kept else MISS_FACTOR)
+        waiting = [(rank, size) for size in chunks if size >= settled and (rank := self._rank(size, allowed_s))]
+        if waiting:
+            return min(waiting)[1]
+        for size in (*chunks[:1], 1):
+            if not kept and size not in self._costs:
+                return size
+        return None
+
+    def _rank(self, size: int, allowed_s: float) -> int:
+        """How soon a size should be measured, less is sooner; 0: not now."""
+        cost, expected = self._costs.get(size), self._expect(size) or 0.0
+        if cost is None:
+            return 2 if expected <= allowed_s else 0
+        samples = len(cost.seconds)
+        if samples == 1:
+            return 0 if expected > allowed_s else 1 if cost.doubtful else 3
+        stale = self._forwards - cost.seen >= _STALE << samples - 1
+        return 4 if stale and min(expected, self._value(size)) <= allowed_s else 0
+
     def _largest_within(self, limit_s: float, sizes: Sequence[int]) -> int:
         """The largest size known to keep a limit; 0 where none does."""
-        return max((size for size in sizes if size in self._costs and self._costs[size].value <= limit_s), default=0)
+        return max((size for size in sizes if size in self._costs and self._value(size) <= limit_s), default=0)
 
-    def _due(self, size: int, settled: int, allowed_s: float) -> bool:
-        """Whether to try a size beyond the largest that is settled, or to measure it again.
+    def _value(self, tokens: int) -> float:
+        """Seconds of a size that was measured: the least of the newest samples, its own or of a larger one."""
+        return min(min(cost.seconds) for size, cost in self._costs.items() if size >= tokens > 1 or size == tokens)
 
-        One sample rules nothing out: on a GPU it holds what every new shape costs once.
-        """
-        cost = self._costs.get(size)
-        if cost is None or cost.doubtful or len(cost.seconds) == 1:
-            return size > settled and (self._expect(size) or 0.0) <= allowed_s
-        return size >= settled and self._forwards - cost.seen >= _STALE and cost.value <= allowed_s
-
-    def _expect(self, tokens: int) -> float | None:
-        """Seconds of a size going by others alone, doubtful ones only if there are no others."""
-        known = {size: cost for size, cost in self._costs.items() if size > 1 and size != tokens}
-        sure = {size: cost.value for size, cost in known.items() if not cost.doubtful}
-        sure = sure or {size: cost.value for size, cost in known.items()}
-        below = sorted(size for size in sure if size < tokens)[-2:]
-        if len(below) == 2:
-            first, second = below
-            slope = max(sure[second] - sure[first], 0.0) / (second - first)
-            return sure[second] + slope * (tokens - second)
-        near = min(sure, key=lambda size: abs(size - tokens), default=None)
-        return None if near is None else sure[near] * (2 + tokens / near) / 3  # two thirds of it as if it did not grow
+    def _expect(self, tokens: int, *, doubtful: bool = False) -> float | None:
+        """Seconds of a size going by others alone; None where there are none."""
+        known = [size for size, cost in sorted(self._costs.items()) if doubtful or not cost.doubtful]
+        below = [size for size in known if 1 < size < tokens][-2:]
+        above = [size for size in known if size > max(tokens, 1)][:1]
+        pair = below[-1:] + above if above else below
+        if len(pair) < 2:
+            return self._value(pair[0]) if pair else None
+        (first, low), (second, high) = ((size, self._value(size)) for size in pair)
+        return low + (high - low) / (second - first) * (tokens - first)
 
 
 def _sizes(most: int) -> list[int]:

@@ -91,6 +91,7 @@ class PageOf:
 
     document: Any
     number: int
+    name: str | None = None
 
 
 class MediaModel(Protocol):
@@ -196,7 +197,8 @@ class Reader:
         Raises:
             MediaError: it cannot be read, or has none of the pages.
         """
-        return [Page(f"page {page + 1}", PageOf(document, page)) for page in choose_pages(document, pages, name=name)]
+        numbers = choose_pages(document, pages, name=name)
+        return [Page(f"page {number + 1}", PageOf(document, number, name)) for number in numbers]
 
     def _picture(self, model: MediaModel, source: MediaSource) -> Placed:
         picture = _decoded(source)
@@ -252,7 +254,7 @@ class KnownMedia:
 def _decoded(source: MediaSource) -> Picture:
     given = source.source
     if isinstance(given, PageOf):
-        return read_pdf(given.document, name=source.name, pages=range(given.number, given.number + 1))[0]
+        return read_pdf(given.document, name=given.name, pages=range(given.number, given.number + 1))[0]
     return given if isinstance(given, Picture) else read_image(given, name=source.name)
 
 

@@ -10,7 +10,7 @@ import mlx.core as mx
 import mlx.nn as nn
 
 _MOST_SCORES = 256_000_000
-"""Bytes of scores held at once."""
+"""Bytes of scores in one part."""
 
 
 def bound_scores(model: nn.Module) -> None:
