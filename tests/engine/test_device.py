@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import subprocess
+import sys
 import threading
 from typing import Any
 
@@ -101,3 +104,17 @@ def test_a_unit_waits_for_nobody_at_home(make: Make, run: Run) -> None:
             await unit
 
     run(work())
+
+
+def test_cuda_is_configured_before_its_first_use_and_a_persons_own_settings_stay() -> None:
+    script = """
+import os
+from engine import device
+device.home()
+print(os.environ["MLX_CUDA_USE_CUDNN_SDPA"], os.environ["MLX_ENABLE_CACHE_THRASHING_CHECK"])
+device.close()
+"""
+    own = os.environ | {"MLX_CUDA_USE_CUDNN_SDPA": "1"}
+    own.pop("MLX_ENABLE_CACHE_THRASHING_CHECK", None)
+    done = subprocess.run([sys.executable, "-c", script], env=own, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["1", "0"]
