@@ -24,6 +24,7 @@ class Chat(QWidget):
         self.composer = ComposerView(conversation, model, self)
         self.composer.field.paged.connect(self.transcript.page)
         self.composer.field.recalled.connect(self.transcript.edit_last)
+        self.transcript.left.connect(self.composer.field.setFocus)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)

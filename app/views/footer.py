@@ -58,6 +58,18 @@ class Footer(QWidget):
         if self.variants is not None:
             self.variants.say(position, count, switch=switch)
 
+    @property
+    def steps(self) -> bool:
+        """Whether the keyboard is on an arrow."""
+        return self.variants is not None and self.variants.isAncestorOf(self.window().focusWidget() or self)
+
+    def step_on(self, by: int) -> None:
+        """Give the keyboard to the arrow that goes on the same way, at the last variant to the one back."""
+        if self.variants is not None:
+            arrows = (self.variants.back, self.variants.on)
+            onward, back = arrows if by < 0 else arrows[::-1]
+            (onward if onward.isEnabled() else back).setFocus()
+
     def stops(self) -> list[QWidget]:
         """What Tab visits, in order."""
         arrows: list[QWidget] = [self.variants.back, self.variants.on] if self.variants else []

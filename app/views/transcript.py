@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import Qt, QTimer, QUrl
+from PySide6.QtCore import Qt, QTimer, QUrl, Signal
 from PySide6.QtGui import QDesktopServices, QHideEvent, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QFrame, QScrollArea, QVBoxLayout, QWidget
 
@@ -34,7 +34,13 @@ _GATHER_MS = 100
 
 
 class Transcript(QScrollArea):
-    """The turns of one conversation, newest at the bottom; only the last ones are built."""
+    """The turns of one conversation, newest at the bottom; only the last ones are built.
+
+    Signals:
+        left: a message that had the keyboard goes.
+    """
+
+    left = Signal()
 
     def __init__(self, conversation: Conversation, model: Model, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -197,7 +203,7 @@ class Transcript(QScrollArea):
         message.retry.connect(self._chat.retry)
         message.resumed.connect(self._chat.resume)
         message.edited.connect(self._chat.edit)
-        message.stepped.connect(self._chat.show_variant)
+        message.stepped.connect(self._step)
         message.forked.connect(self._chat.fork)
         message.viewed.connect(self._view)
         message.working.connect(self._builder.start)
@@ -229,6 +235,8 @@ class Transcript(QScrollArea):
         message = self._messages.pop(turn_id, None)
         self._dirty.discard(turn_id)
         if message is not None:
+            if message.isAncestorOf(self.window().focusWidget() or self):
+                self.left.emit()  # before it hides: else Qt gives the keyboard to whatever comes next, a tab
             self._column.removeWidget(message)
             message.hide()
             message.deleteLater()
@@ -241,6 +249,15 @@ class Transcript(QScrollArea):
             self._remove(turn_id)
         self._following = True
         self._build()
+
+    def _step(self, turn_id: str, by: int) -> None:
+        """Show another variant; the keyboard stays on the arrows, so that they can be pressed again."""
+        place = next(i for i, turn in enumerate(self._chat.turns) if turn.id == turn_id)
+        pressed = self._messages[turn_id].footer.steps
+        self._chat.show_variant(turn_id, by)
+        shown = self._messages.get(self._chat.turns[place].id)
+        if pressed and shown is not None:
+            shown.footer.step_on(by)
 
     def _touch(self, turn_id: str) -> None:
         self._dirty.add(turn_id)

@@ -193,8 +193,8 @@ class Chat(QObject):
         self.calls.append(("fork", turn_id))
 
     def offers(self, turn_id: str) -> Offers:
-        turn = next(turn for turn in self.turns if turn.id == turn_id)
-        if turn.state == "queued":
+        turn = next((turn for turn in self.turns if turn.id == turn_id), None)
+        if turn is None or turn.state == "queued":
             return Offers()
         position, count = self.positions.get(turn_id, (1, 1))
         rests, mine = self.phase is None, turn.role == "user"

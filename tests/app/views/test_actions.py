@@ -7,7 +7,7 @@ from PySide6.QtCore import QEvent, QPoint, QPointF, Qt
 from PySide6.QtGui import QContextMenuEvent, QEnterEvent, QKeySequence
 from PySide6.QtWidgets import QApplication, QMenu
 
-from app.state.turn import AnswerFacts
+from app.state.turn import AnswerFacts, Turn
 from app.views.message import Message
 from tests.app.views.fakes import attachment
 
@@ -114,6 +114,24 @@ def test_another_branch_takes_the_place_of_what_is_shown(made, qtbot) -> None:
     assert messages(made)[1].views()[0].toPlainText() == "Another answer."
 
 
+def test_the_keyboard_stays_on_the_arrows_from_one_variant_to_the_next(made, qtbot, monkeypatch) -> None:
+    chat = made.chat
+    variants = [chat.turns[1], *(Turn(role="assistant", text=text) for text in ("Another.", "A third."))]
+    chat.positions = {turn.id: (place, 3) for place, turn in enumerate(variants, 1)}
+
+    def show(turn_id: str, by: int) -> None:
+        chat.turns[1] = variants[chat.positions[turn_id][0] - 1 + by]
+        chat.branch_changed.emit()
+
+    monkeypatch.setattr(chat, "show_variant", show)
+    made.window.page.transcript._settle()
+    messages(made)[1].footer.variants.on.setFocus()
+    for text in ("Another.", "A third."):
+        qtbot.keyClick(QApplication.focusWidget(), Qt.Key.Key_Space)
+        assert messages(made)[1].turn.text == text
+    assert QApplication.focusWidget() is messages(made)[1].footer.variants.back  # there is no fourth
+
+
 def test_actions_are_drawn_under_the_mouse_and_under_the_keyboard(made, qtbot) -> None:
     answer = messages(made)[1]
     buttons = answer.footer.buttons
@@ -144,6 +162,23 @@ def test_a_question_is_changed_in_place_and_sent_with_enter(made, qtbot) -> None
     qtbot.keyClick(editor.field, Qt.Key.Key_Return)
     assert made.chat.calls == [("edit", question.turn.id, "What is wrong? Look")]
     assert question._bubble.isVisible()
+
+
+def test_writing_goes_on_in_the_composer_after_a_changed_question_was_sent(made, qtbot, monkeypatch) -> None:
+    chat = made.chat
+
+    def edit(turn_id: str, text: str) -> None:
+        chat.turns = []
+        chat.branch_changed.emit()
+        chat.ask(text)
+
+    monkeypatch.setattr(chat, "edit", edit)
+    question = messages(made)[0]
+    question.edit()
+    qtbot.keyClicks(question._editor.field, " Look")
+    qtbot.keyClick(question._editor.field, Qt.Key.Key_Return)
+    assert messages(made)[0].turn.text == "What is wrong? Look"
+    assert made.window.page.composer.field.hasFocus()
 
 
 @pytest.mark.parametrize("leave", ["escape", "cancel", "unchanged"])
