@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from app.views.composer import ComposerView
@@ -30,3 +31,7 @@ class Chat(QWidget):
         column.setSpacing(0)
         column.addWidget(self.transcript, 1)
         column.addWidget(self.composer)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self.composer.fit(event.size().height())

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from app.state.composer import Chip, Composer
     from app.views.chip import ChipView
 
-_LOW_WINDOW_PX = 760
+_ROWS = 3
 _ROW_PX = 64
 
 
@@ -34,6 +34,7 @@ class ChipRow(QScrollArea):
         super().__init__(parent)
         self._draft = draft
         self.views: dict[str, ChipView] = {}
+        self._rows = _ROWS
         self._order: tuple[str, ...] = ()
         self._shown: dict[str, Chip] = {}
         self._model: tuple[object, ...] = ()
@@ -133,9 +134,14 @@ class ChipRow(QScrollArea):
                 self._draft.move(chip_id, to)
                 return
 
+    def limit(self, rows: int) -> None:
+        """Show no more than so many rows at once; the rest is scrolled to."""
+        self._rows = rows
+        self._fit()
+
     def _fit(self) -> None:
-        """As high as the rows need, up to three; fewer where a closer look or a low window needs the room."""
-        most = 3 - (self.window().height() < _LOW_WINDOW_PX) - bool(self._draft.preview.chip_id)
+        """As high as the rows need, up to the most that are shown; one fewer where a closer look needs the room."""
+        most = max(1, self._rows - bool(self._draft.preview.chip_id))
         rows = self._flow.heightForWidth(self.viewport().width())
         self.setFixedHeight(min(rows, scaled(_ROW_PX) * most - 8))
         if self._draft.preview.chip_id in self.views:

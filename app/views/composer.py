@@ -17,7 +17,7 @@ from app.views.cost import CostLabel
 from app.views.field import Field, paint_outline
 from app.views.notice import Notice, ObstacleBar
 from app.views.queue import QueueView
-from app.views.theme import COLUMN_PX, set_font
+from app.views.theme import COLUMN_PX, scaled, set_font
 
 if TYPE_CHECKING:
     from app.state.conversation import Conversation
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from app.views.closer import Closer
 
 
+_HIGH_PX, _LOW_PX = 680, 500
+"""Heights of a page, at the usual text size, from which there is room for everything, and below which for little."""
 STOP_KEYS = "⌘." if sys.platform == "darwin" else "Ctrl+."
 
 
@@ -59,6 +61,7 @@ class ComposerView(QWidget):
         self.queue = QueueView(conversation, self)
         self.obstacle = ObstacleBar(self)
         self._closer: Closer | None = None
+        self._room = 2
         self._lay_out()
         self._connect()
         self._take()
@@ -141,6 +144,16 @@ class ComposerView(QWidget):
         self._chat.activity_changed.connect(self._show_button)
         self._model.changed.connect(self._show_button)
 
+    def fit(self, page_px: int) -> None:
+        """Show more or less of what is attached, written and queued at once, for a page of this height."""
+        self._room = sum(page_px >= scaled(px) for px in (_LOW_PX, _HIGH_PX))
+        self.chips.limit((1, 2, 3)[self._room])
+        self.field.limit((4, 5, 8)[self._room])
+        self._limit_queue()
+
+    def _limit_queue(self) -> None:
+        self.queue.limit(1 if self._draft.preview.chip_id else (1, 2, 4)[self._room])
+
     def insert(self, text: str) -> None:
         """Put text where the cursor is."""
         self.field.insertPlainText(text)
@@ -161,7 +174,7 @@ class ComposerView(QWidget):
         self.chips.take()
         if self._draft.preview.chip_id or self._closer is not None:
             self.closer.take()
-            self.queue.fit(1 if self._draft.preview.chip_id else 4)
+            self._limit_queue()
 
     def _stops(self) -> bool:
         """Whether the button stops: an answer is coming and there is nothing to send."""

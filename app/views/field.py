@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QPlainTextEdit, QSizePolicy, QWidget
 from app.views import drop
 from app.views.theme import TEXT_PX, color, set_font
 
-_MAX_LINES = 8
+_LINES = 8
 _INVITATIONS = (
     "Ask anything, or drop pictures, clips, sounds, documents",
     "Ask, or drop pictures and files",
@@ -37,6 +37,7 @@ class Field(QPlainTextEdit):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
+        self._most = _LINES
         self.setAccessibleName("Message")
         set_font(self, TEXT_PX)
         self.setAcceptDrops(False)  # the window takes drops anywhere
@@ -85,10 +86,15 @@ class Field(QPlainTextEdit):
         super().focusOutEvent(event)
         self.focused.emit()
 
+    def limit(self, lines: int) -> None:
+        """Grow to no more than so many lines; the rest is scrolled to."""
+        self._most = lines
+        self._grow()
+
     def _grow(self) -> None:
-        lines = max(1, min(int(self.document().size().height()), _MAX_LINES))
+        lines = max(1, min(int(self.document().size().height()), self._most))
         self.setFixedHeight(lines * self.fontMetrics().lineSpacing() + 10)
-        all_shown = self.document().size().height() <= _MAX_LINES
+        all_shown = self.document().size().height() <= self._most
         policy = Qt.ScrollBarPolicy.ScrollBarAlwaysOff if all_shown else Qt.ScrollBarPolicy.ScrollBarAsNeeded
         self.setVerticalScrollBarPolicy(policy)
 

@@ -146,6 +146,7 @@ class QueueView(QFrame):
         self._column = QVBoxLayout(inner)
         self._column.setContentsMargins(0, 0, 0, 0)
         self._column.setSpacing(0)
+        self._most = _ROWS
         self._area = QScrollArea(self)
         self._area.setAccessibleName("Messages that wait")
         self._area.setFrameShape(QFrame.Shape.NoFrame)
@@ -192,12 +193,16 @@ class QueueView(QFrame):
             self._column.insertWidget(place, row)
             row.show_turn(turn, place, len(waiting))
         self.rows = {turn.id: self.rows[turn.id] for turn in waiting}
-        self.fit(_ROWS)
+        self._fit()
         self.setVisible(bool(waiting))
 
-    def fit(self, most: int) -> None:
-        """Be as high as the rows need, and no more than so many of them."""
-        shown = list(self.rows.values())[:most]
+    def limit(self, rows: int) -> None:
+        """Show no more than so many rows at once; the rest is scrolled to."""
+        self._most = rows
+        self._fit()
+
+    def _fit(self) -> None:
+        shown = list(self.rows.values())[: self._most]
         self._area.setFixedHeight(sum(max(row.sizeHint().height(), scaled(_ROW_PX)) for row in shown))
 
     def _add(self, turn: Turn) -> QueueRow:

@@ -422,3 +422,22 @@ def test_each_tab_has_its_own_draft(stage, qtbot) -> None:
     assert made.window.page.composer.field.toPlainText() == ""
     made.library.select(made.library.tabs[0].id)
     assert made.window.page.composer.field.toPlainText() == "oven"
+
+
+@pytest.mark.parametrize("size", [(1200, 800), (900, 600), (720, 480)])
+def test_nothing_lies_over_anything_in_a_full_composer(made, composer, qtbot, size) -> None:
+    made.window.resize(*size)
+    made.chat.composer.attach(*(attachment(f"{i}.png", (8, 8)) for i in range(30)))
+    made.chat.composer.add_files([Path("/nowhere/a long name of a file.png")])
+    made.chat.composer.finish(made.chat.composer.chips[-1].id, None, "It is too large. Scale it down or cut it.")
+    composer.field.setPlainText("\n".join("words" for _ in range(20)))
+    for _ in range(5):
+        QApplication.processEvents()
+    parts = [composer.chips, composer.obstacle, composer.field, composer._send]
+    assert all(part.isVisible() for part in parts)
+    edges = [edge for part in parts for edge in (part.y(), part.y() + part.height())]
+    assert edges == sorted(edges)
+    page = made.window.page
+    assert page.transcript.height() > 60
+    assert composer.geometry().bottom() <= page.height()
+    assert composer.height() >= composer.minimumSizeHint().height()
