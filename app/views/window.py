@@ -72,8 +72,8 @@ class Window(QMainWindow):
         self.look_actions: list[QAction] = []
         self._dragged: Dropped | None = None
         self._screenshot = Screenshot(self)
-        self._folded = False
-        self._wide = True
+        self._folded: set[int] = set()
+        self._narrow: set[int] = set()
         self.strip = TabStrip(library, self)
         self.panes = Panes(library, model, self)
         self.sidebar = Sidebar(library, model, self)
@@ -166,6 +166,7 @@ class Window(QMainWindow):
     def _show_beside(self) -> None:
         self.panes.refresh()
         self.split_action.setChecked(self.library.beside is not None)
+        self._make_room()
 
     def _forget_closed(self) -> None:
         """Close what belongs to a tab that is gone."""
@@ -385,18 +386,25 @@ class Window(QMainWindow):
     # Life
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Fold vitals away while the window is too narrow for them; the person's choice comes back with the room."""
         super().resizeEvent(event)
-        action = self.panel_actions[1]
-        wide = event.size().width() >= _NARROW_PX
-        if wide == self._wide:
+        self._make_room()
+
+    def _make_room(self) -> None:
+        """Fold vitals, then the list of chats, away while the window is too narrow for them beside what is read."""
+        with_chats = self.sidebar.minimumWidth() + self.panes.minimumSizeHint().width()
+        self._fold(1, narrow=self.width() < max(_NARROW_PX, with_chats + self.vitals.minimumWidth()))
+        self._fold(0, narrow=self.width() < with_chats)
+
+    def _fold(self, index: int, *, narrow: bool) -> None:
+        """Fold a panel when it gets too narrow for it; the person's choice comes back with the room."""
+        if narrow == (index in self._narrow):
             return
-        self._wide = wide
-        if wide and self._folded:
-            self._folded = False
+        action = self.panel_actions[index]
+        self._narrow ^= {index}
+        if not narrow and index in self._folded:
             action.setChecked(True)
-        elif not wide and action.isChecked():
-            self._folded = True
+        self._folded = self._folded | {index} if narrow and action.isChecked() else self._folded - {index}
+        if narrow:
             action.setChecked(False)
 
     def hideEvent(self, event: QHideEvent) -> None:
@@ -409,8 +417,8 @@ class Window(QMainWindow):
         self._settings.left_chat, share = self.panes.split
         self._settings.left_share = min(max(share, 0.1), 0.9)
         self._settings.closed_folders = self.sidebar.chats.entries.folded
-        self._settings.sidebar_visible = self.panel_actions[0].isChecked()
-        self._settings.vitals_visible = self._folded or self.panel_actions[1].isChecked()
+        self._settings.sidebar_visible = 0 in self._folded or self.panel_actions[0].isChecked()
+        self._settings.vitals_visible = 1 in self._folded or self.panel_actions[1].isChecked()
         super().hideEvent(event)
 
 

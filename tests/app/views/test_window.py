@@ -217,6 +217,37 @@ def test_vitals_give_way_in_a_narrow_window_and_come_back(stage) -> None:
     assert made.window.vitals.isVisible()
 
 
+@pytest.mark.parametrize("size", [(1200, 800), (900, 600), (720, 480)])
+def test_two_chats_side_by_side_are_never_cut(stage, size) -> None:
+    made = stage("Kitchen", "Street")
+    made.window.resize(*size)
+    made.window.split()
+    for _ in range(5):
+        QApplication.processEvents()
+    panes = made.window.panes
+    centre = panes.parentWidget()
+    assert sum(panes.sizes()) <= panes.width() <= centre.width()
+    assert centre.mapTo(made.window, centre.rect().topRight()).x() < size[0]
+    left, right = (side.geometry() for side in panes._sides)
+    assert left.right() < right.left()
+    assert right.right() < panes.width()
+    made.window.close()
+    assert made.settings.sidebar_visible
+    assert made.settings.vitals_visible
+
+
+def test_the_list_of_chats_comes_back_with_the_room(stage) -> None:
+    made = stage("Kitchen", "Street")
+    made.window.resize(720, 480)
+    made.window.split()
+    QApplication.processEvents()
+    assert not made.window.sidebar.isVisible()
+    made.window.split()
+    QApplication.processEvents()
+    assert made.window.sidebar.isVisible()
+    assert not made.window.vitals.isVisible()
+
+
 def test_everything_fits_at_the_smallest_size(stage) -> None:
     made = stage("Kitchen", "Street")
     made.chat.ask("What is this?", attachment("a.png"), attachment("b.png"), attachment("c.png"))
