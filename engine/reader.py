@@ -166,10 +166,15 @@ class Reader:
         name = None if self.known is None else self._name(model, source)
         if self.known is None or name is None:
             return self._read(model, source)
-        if (found := self.known.get(name)) is not None:
-            return Placed(source.kind, *found, NO_PATCHES, read=partial(self._read, model, source))
+        read = partial(self._read_as, name, self.known, model, source)
+        found = self.known.get(name)
+        return read() if found is None else Placed(source.kind, *found, NO_PATCHES, read=read)
+
+    def _read_as(self, name: Hashable, known: KnownMedia, model: MediaModel, source: MediaSource) -> Placed:
+        """Read a source and note what it holds, unless it is another one by the time it was read."""
         placed = self._read(model, source)
-        self.known.put(name, (placed.layout, placed.key))
+        if self._name(model, source) == name:
+            known.put(name, (placed.layout, placed.key))
         return placed
 
     def _name(self, model: MediaModel, source: MediaSource) -> Hashable | None:

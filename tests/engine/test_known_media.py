@@ -109,6 +109,51 @@ def test_a_file_that_was_changed_is_read_anew(tmp_path: Path, make: Make, decode
     assert tokens(fresh, ask(fresh, "What is it?", file)) == [changed]
 
 
+def test_a_link_that_is_turned_while_it_is_read_is_not_taken_for_what_it_was(
+    tmp_path: Path, make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scheduler, link = make(tiny.dense()), tmp_path / "latest.png"
+    first, second = photo(tmp_path), photo(tmp_path, 2, "second.png")
+    link.symlink_to(first)
+    read = reader.read_image
+
+    def turned(*args: Any, **options: Any) -> Any:
+        turn(link, second)
+        return read(*args, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(reader, "read_image", turned)
+        tokens(scheduler, ask(scheduler, "What is it?", link))
+    turn(link, first)
+    (again,) = tokens(scheduler, ask(scheduler, "What is it?", link))
+    fresh = make(tiny.dense())
+    assert tokens(fresh, ask(fresh, "What is it?", first)) == [again]
+
+
+def turn(link: Path, target: Path) -> None:
+    link.unlink()
+    link.symlink_to(target)
+
+
+def test_a_change_that_the_files_times_did_not_tell_is_found_out_once(
+    tmp_path: Path, make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reader, "identity", lambda _: b"the same size, within one tick of the clock")
+    scheduler = make(tiny.dense(), **NO_CACHES)
+    file = photo(tmp_path)
+    tokens(scheduler, ask(scheduler, "What is it?", file))
+    photo(tmp_path, 2)
+    failed = ask(scheduler, "What is it?", file)
+    while scheduler.has_requests():
+        scheduler.step()
+    request = scheduler.get_request(failed)
+    assert request is not None
+    assert "Send the question again" in (request.error or "")
+    (again,) = tokens(scheduler, ask(scheduler, "What is it?", file))
+    fresh = make(tiny.dense())
+    assert tokens(fresh, ask(fresh, "What is it?", file)) == [again]
+
+
 @pytest.mark.parametrize("gone", [True, False])
 def test_a_file_that_goes_or_changes_at_the_last_moment_ends_its_own_request(
     tmp_path: Path, make: Make, gone: bool
