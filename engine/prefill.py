@@ -82,7 +82,7 @@ class Prefill:
         if self.encoding is None:
             item = self.next_picture()
             assert item is not None
-            if item.read is not None and self.reading is not None:
+            if item.unread and self.reading is not None:
                 item, self.reading = self.reading[1].result(), None
             self.encoding = self._port.encode(item)
         if not self.encoding.advance(budget_s):

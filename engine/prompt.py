@@ -28,7 +28,7 @@ from engine.messages import (
     with_fetched,
     with_pages,
 )
-from engine.reader import MediaModel, MediaReader, Placed, Reader
+from engine.reader import NO_PATCHES, MediaModel, MediaReader, Placed, Reader
 
 __all__ = ["MediaItem", "PreparedPrompt", "PromptModel", "format_chat", "prepare_messages", "prepare_prompt"]
 
@@ -43,11 +43,12 @@ class MediaItem:
         key: fingerprint of the upright pixels (or samples), of frame times and of the processor's geometry.
         slots: (start, length) token ranges, in order; a picture has one, a clip one per group of frames.
         patches: float32 as the model's family cuts it, such as ``(t*h*w, channels * patch volume)``; empty where
-            ``read`` gets them.
+            only ``read`` gets them.
         grid: (t, h, w) in patches; zeros where positions do not depend on it.
         at_once: most patches that go through the tower together.
         mask: which frames of a sound are real; None where all are.
-        read: reads what was left unread, since it was known from an earlier turn; None where the patches are there.
+        read: gets patches that were left unread, since it was known from an earlier turn, or let go; None where they
+            can be had only once.
     """
 
     key: str
@@ -59,18 +60,27 @@ class MediaItem:
     mask: NDArray[np.bool_] | None = None
     read: Callable[[], Placed] | None = None
 
+    @property
+    def unread(self) -> bool:
+        """Whether its patches must be read before it can be encoded."""
+        return self.read is not None and not self.patches.size
+
+    def light(self) -> MediaItem:
+        """The same without patches, where they can be had again."""
+        return self if self.read is None else replace(self, patches=NO_PATCHES, mask=None)
+
     def complete(self) -> MediaItem:
         """The same with its patches; reads them if need be.
 
         Raises:
             MediaError: its source cannot be read any more, or holds something else by now.
         """
-        if self.read is None:
+        if self.read is None or not self.unread:
             return self
         placed = self.read()
         if placed.key != self.key:
             raise MediaError(f"A {NOUNS[self.kind]} of this chat has just been changed. Send the question again.")
-        return replace(self, patches=placed.patches, mask=placed.mask, read=None)
+        return replace(self, patches=placed.patches, mask=placed.mask)
 
     @property
     def end(self) -> int:

@@ -6,7 +6,7 @@ import bisect
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Protocol
 
@@ -74,7 +74,8 @@ class Placed:
         key: fingerprint of its upright pixels (or samples), of frame times and of the processor's geometry.
         patches: float32, as the model's family cuts it; empty where it was not read.
         mask: which frames of a sound are real; None where all are.
-        read: reads what was known and therefore left unread; None where the patches are there.
+        read: reads it again, or for the first time where it was known and therefore left unread; None where it has no
+            name by which it is found again.
     """
 
     kind: MediaKind
@@ -168,7 +169,7 @@ class Reader:
             return self._read(model, source)
         read = partial(self._read_as, name, self.known, model, source)
         found = self.known.get(name)
-        return read() if found is None else Placed(source.kind, *found, NO_PATCHES, read=read)
+        return replace(read() if found is None else Placed(source.kind, *found, NO_PATCHES), read=read)
 
     def _read_as(self, name: Hashable, known: KnownMedia, model: MediaModel, source: MediaSource) -> Placed:
         """Read a source and note what it holds, unless it is another one by the time it was read."""

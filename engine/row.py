@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from engine.detokenizer import Detokenizer
 from engine.logprobs import Logprobs
@@ -80,6 +80,10 @@ class Row:
         """Unit: note what came back; a stop token ends the row at once, before anything more is fed after it."""
         self.read += tokens
         self.ended = self.ended or not self.stop_ids.isdisjoint(tokens)
+
+    def let_patches_go(self) -> None:
+        """Drop what the tower has read: tens of megabytes for a photo, which only a failed step would ask for again."""
+        self.prompt = replace(self.prompt, media=tuple(item.light() for item in self.prompt.media))
 
     def start_over(self) -> None:
         """Go back to what was emitted, to be prefilled again and then decode alone."""

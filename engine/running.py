@@ -228,7 +228,7 @@ class Running:
 
     def _at_hand(self, prefill: Prefill, item: MediaItem) -> bool:
         """Whether a picture's patches are there; if they were left unread, a thread is set to read them."""
-        if item.read is None:
+        if not item.unread:
             return True
         if prefill.reading is None or prefill.reading[0] != item.key:
             prefill.reading = item.key, self._read(prefill.row.request_id, item)
@@ -291,6 +291,7 @@ class Running:
         """The group whose turn it is, after rows that wait have found theirs."""
         while self._joining and self.decoding < self._config.completion_batch_size:
             prefill = self._joining.popleft()
+            prefill.row.let_patches_go()
             self._group_for(prefill.row).enqueue(prefill)
         shared = [group for group in self._groups if not group.alone]
         if pair := mergeable(list(map(_lengths, shared)), self._config.completion_batch_size, self.free_padding):

@@ -218,6 +218,31 @@ def test_stop_while_a_picture_is_read_again(tmp_path: Path, make: Make, run: Run
     assert run(talk()) == "abort"
 
 
+@pytest.mark.parametrize("caches", [{}, NO_CACHES])
+def test_patches_go_once_they_are_encoded_and_are_read_again_after_a_failed_step(
+    tmp_path: Path, make: Make, decoded: Counted, monkeypatch: pytest.MonkeyPatch, caches: dict[str, bool]
+) -> None:
+    scheduler = make(tiny.dense(), **caches)
+    file = photo(tmp_path)
+    (expected,) = tokens(scheduler, ask(scheduler, "What is it?", file))
+    scheduler.reset()
+    scheduler.intake._known = KnownMedia()
+    asked = ask(scheduler, "What is it?", file)
+    while not (request := scheduler.get_request(asked)) or not request.output_tokens:
+        scheduler.step()
+    (row,) = scheduler.batch.rows
+    assert [item.patches.nbytes for item in row.prompt.media] == [0]
+    with monkeypatch.context() as patch:
+        patch.setattr(scheduler.port, "decode", _broken)
+        scheduler.step()
+    assert tokens(scheduler, asked) == [expected]
+    assert decoded.calls == (3 if caches else 2)
+
+
+def _broken(*_: Any) -> Any:
+    raise RuntimeError("the device is on fire")
+
+
 def reads(monkeypatch: pytest.MonkeyPatch, name: str) -> Counted:
     counted = Counted(getattr(reader, name))
     monkeypatch.setattr(reader, name, counted)
