@@ -156,7 +156,7 @@ class Figures(QWidget):
 
 
 class Steady(QLabel):
-    """A number in a place as wide as its widest form, so that what follows it stands still."""
+    """A number in a place as wide as its widest form, so that what follows it stands still while it changes."""
 
     def __init__(self, widest: str, px: int, parent: QWidget | None = None, *, strong: bool = False) -> None:
         super().__init__(NONE, parent)
@@ -169,9 +169,12 @@ class Steady(QLabel):
         """Show a number."""
         if self.text() != text:
             self.setText(text)
+            self._widen()
 
     def _widen(self) -> None:
-        self.setMinimumWidth(self.fontMetrics().horizontalAdvance(self._widest) + scaled(2))
+        rests = self.text() in (NONE, "0")  # stays so for long: what follows stands right beside it
+        widest = self.text() if rests else self._widest
+        self.setMinimumWidth(self.fontMetrics().horizontalAdvance(widest) + scaled(2))
 
 
 def section(text: str, parent: QWidget) -> QLabel:

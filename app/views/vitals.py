@@ -114,7 +114,7 @@ class VitalsPanel(QScrollArea):
         self.setMaximumWidth(scaled(most))
 
     def sizeHint(self) -> QSize:
-        return QSize(scaled(232), 480)
+        return QSize(scaled(248), 480)
 
     def _show(self) -> None:
         sample = self._vitals.latest

@@ -108,7 +108,7 @@ class Window(QMainWindow):
         for index, part in enumerate((self.sidebar, centre, self.vitals)):
             splitter.addWidget(part)
             splitter.setStretchFactor(index, int(part is centre))
-        splitter.setSizes([248, 720, 232])
+        splitter.setSizes([248, 704, 248])
         self.setCentralWidget(splitter)
         self._veil = Veil(self)
 

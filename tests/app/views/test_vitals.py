@@ -37,6 +37,20 @@ def test_the_panel_asks_for_samples_only_while_it_is_seen(stage) -> None:
     assert made.vitals.watched == [True, False, True]
 
 
+def test_the_unit_stands_beside_the_speed_at_rest_and_still_while_it_changes(stage) -> None:
+    made = stage("Kitchen")
+    speed = made.window.vitals._speed
+    row = speed.parentWidget().layout()
+
+    def unit_x(text: str) -> int:
+        speed.say(text)
+        row.activate()
+        return row.itemAt(1).widget().x()
+
+    assert unit_x("0") < unit_x("9.1") == unit_x("41.5")
+    assert unit_x("0") - speed.fontMetrics().horizontalAdvance("0") < 16
+
+
 def test_figures_are_the_sampled_ones_with_their_units(stage) -> None:
     made = stage("Kitchen")
     made.vitals.latest, made.vitals.history = SAMPLE, (1.0, 50.0, 118.4)
