@@ -189,7 +189,7 @@ WORDS: Final[dict[str, Words]] = {
     "appearance": Words(
         "Appearance",
         "Colours",
-        "Changes at once.",
+        "The theme of every window; changes at once.",
         kind="choice",
         choices={"system": "Like the system", "light": "Light", "dark": "Dark"},
     ),

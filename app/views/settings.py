@@ -235,5 +235,6 @@ class SettingsDialog(QDialog):
 
 def matches(option: Option, sought: str) -> bool:
     """Whether an option speaks of all the words."""
-    told = f"{option.page} {option.label} {option.help} {option.key}".lower()
+    choices = " ".join(name for _, name in option.choices)
+    told = f"{option.page} {option.label} {option.help} {choices} {option.key}".lower()
     return all(word in told for word in sought.lower().split())

@@ -177,6 +177,13 @@ def test_searching_keeps_only_what_speaks_of_it(desk) -> None:
     assert desk.dialog.pages["Cache"].isVisible()
 
 
+@pytest.mark.parametrize("word", ["dark", "theme", "appearance"])
+def test_the_colours_are_found_under_the_words_people_use(desk, word) -> None:
+    desk.row("appearance")
+    desk.dialog.search.setText(word)
+    assert any(row.option.key == "appearance" and row.isVisible() for row in desk.dialog.pages["Appearance"].rows)
+
+
 def test_folders_are_picked_without_blocking(desk, monkeypatch, tmp_path) -> None:
     monkeypatch.setattr(QFileDialog, "exec", None)
     row = desk.row("model_folders")
