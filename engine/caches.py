@@ -24,7 +24,7 @@ class Caches:
     """The vision and prefix caches with their shares of the budget, and the cold tier if there is one.
 
     Args:
-        free_memory: tells how many bytes are free; asked once, when the first request comes.
+        free_memory: tells how many bytes are free; asked once, with the model loaded.
         on_change: called from any thread when the disk has done something.
     """
 
@@ -46,7 +46,7 @@ class Caches:
         self._retired: list[SsdCache] = []
 
     def open(self) -> None:
-        """Set the budgets, once: the first request finds the model loaded and knows what that left free."""
+        """Set the budgets, once: at the start or the first request the model is loaded, which tells what is left."""
         if self._free_bytes is None:
             self._free_bytes = self._free_memory()
             self.configure(self._config)

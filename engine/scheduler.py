@@ -267,6 +267,7 @@ class MLLMScheduler:
                 await self._device.probe()
             if self.pricing is None:
                 await self._device.run(self.admission.measure)
+            self.caches.open()
             for request in self._ledger.live:
                 self._ledger.streams.open(request.request_id)
             self.batch.hand_over = self._hand_over if self._device.lending else None

@@ -738,6 +738,17 @@ def test_figures_are_zero_before_the_first_request(scheduler):
     assert stats["backend"] in ("metal", "cuda", "cpu")
 
 
+def test_the_room_for_caches_is_known_once_it_has_started(scheduler):
+    async def main() -> dict[str, Any]:
+        await scheduler.start()
+        stats = scheduler.get_stats()
+        await scheduler.stop()
+        return stats
+
+    stats = asyncio.run(main())
+    assert all(stats[name]["max_memory_mb"] > 0 for name in ("vision_embedding_cache", "memory_aware_cache"))
+
+
 def test_what_may_be_read_of_a_scheduler(scheduler):
     scheduler.add_request(endless(scheduler), request_id="x", max_tokens=5, temperature=0.0)
     assert [request.request_id for request in scheduler.waiting] == ["x"]
