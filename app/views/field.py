@@ -11,7 +11,7 @@ from app.views.theme import TEXT_PX, color, set_font
 
 _LINES = 8
 _INVITATIONS = (
-    "Ask anything, or drop pictures, clips, sounds, documents",
+    "Ask anything, or drop pictures, clips, documents",
     "Ask, or drop pictures and files",
     "Ask anything",
 )

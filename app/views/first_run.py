@@ -37,7 +37,9 @@ class Tip(QWidget):
             label.setWordWrap(True)
             label.setAlignment(Qt.AlignmentFlag.AlignTop)
             # Any width will do: three of them share the column, whatever the size of text.
-            label.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
+            policy = QSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
+            policy.setHeightForWidth(True)
+            label.setSizePolicy(policy)
         head = QHBoxLayout()
         head.setSpacing(8)
         head.addWidget(self._icon, alignment=Qt.AlignmentFlag.AlignTop)

@@ -380,6 +380,18 @@ def test_the_invitation_teaches_what_goes_in_and_is_read_from_its_top(stage, qtb
     assert "Ctrl+T" in lessons.tabs.text.text()
 
 
+@pytest.mark.parametrize(("size", "percent"), [((1200, 800), 100), ((1200, 800), 150), ((720, 480), 125)])
+def test_the_invitation_is_never_cut(stage, qtbot, size, percent) -> None:
+    made = stage("New chat")
+    made.window.resize(*size)
+    theme.resize(percent)
+    made.library.new_chat()
+    settle(qtbot, made.window.page.transcript)
+    lessons = made.window.page.transcript._empty.lessons
+    labels = [label for tip in (lessons.drop, lessons.paste, lessons.tabs) for label in (tip.title, tip.text)]
+    assert all(label.height() >= label.heightForWidth(label.width()) for label in labels)
+
+
 def test_what_is_no_picture_opens_in_its_own_program(stage, qtbot, monkeypatch) -> None:
     asked = []
     monkeypatch.setattr(QDesktopServices, "openUrl", lambda url: asked.append(url.toLocalFile()))
