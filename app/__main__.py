@@ -76,9 +76,9 @@ class Places:
 def parse(arguments: Sequence[str] | None) -> Options:
     """Read the command line; exits with a sentence for an unknown option."""
     parser = argparse.ArgumentParser(prog="braid", description="Chat about pictures with a model on your own machine.")
-    parser.add_argument("files", nargs="*", type=Path, help="pictures to attach to the current chat")
-    parser.add_argument("--profile", type=Path, metavar="DIR", help="keep chats, settings and logs in this folder")
-    parser.add_argument("--model", type=Path, metavar="PATH", help="folder of the model to start with")
+    parser.add_argument("files", nargs="*", type=Path, help="pictures, clips, sounds, PDFs to attach to the chat")
+    parser.add_argument("--profile", type=Path, metavar="FOLDER", help="keep chats, settings and logs in this folder")
+    parser.add_argument("--model", type=Path, metavar="FOLDER", help="of the model to start with")
     parser.add_argument("--version", action="version", version=f"Braid {__version__}")
     parser.add_argument("--selftest", action="store_true", help="prove that this copy works on this machine, then end")
     parser.add_argument("--json", action="store_true", help="tell what the self-test found as JSON")

@@ -1,4 +1,4 @@
-"""``packaging/dev bench [NAME …]``: measures, prints tables and writes ``.bench/NAME.json``."""
+"""``packaging/dev bench [NAME …]``: measures, prints tables and writes ``.bench/NAME-MODEL.json``."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def bench_window(options: argparse.Namespace) -> None:
     show("Lateness of a 10 ms timer in the window, panel open, by tabs that answer", window.lateness(found))
     show("From a key to its painting in the composer while tabs answer, ms", window.keys(found))
     show("One more output in an answer that is already long, ms", found["outputs"])
-    keep("window", found["rounds"], start=figures, loading=found["loading"], outputs=found["outputs"])
+    keep("window-pocket", found["rounds"], start=figures, loading=found["loading"], outputs=found["outputs"])
 
 
 def _compare(
@@ -161,7 +161,7 @@ BENCHES = {
 def main() -> None:
     """Run the benches named, or all."""
     parser = argparse.ArgumentParser(prog="packaging/dev bench", description=__doc__)
-    parser.add_argument("names", nargs="*", choices=[[], *BENCHES], help="what to measure; nothing: everything")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(BENCHES)}; nothing: everything")
     parser.add_argument("--model", default="pocket", choices=["pocket", "dense-2b", "hybrid-2b"])
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--rows", type=int, nargs="*", default=[1, 4, 8, 16], help="rows of the limit")
@@ -171,6 +171,8 @@ def main() -> None:
     )
     parser.add_argument("--engines", nargs="*", choices=peers.ENGINES, help="leave some out")
     options = parser.parse_args()
+    if unknown := sorted(set(options.names) - set(BENCHES)):
+        parser.error(f"there is no {unknown[0]}: choose of {', '.join(BENCHES)}")
     for name in options.names or BENCHES:
         BENCHES[name](options)
 

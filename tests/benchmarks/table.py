@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import platform
 from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any
+
+import mlx.core as mx
 
 RESULTS = Path(__file__).parents[2] / ".bench"
 Row = dict[str, Any]
@@ -32,7 +35,14 @@ def show(title: str, rows: Sequence[Row]) -> None:
 def keep(name: str, rows: Sequence[Row], **about: Any) -> None:
     """Write the figures to ``.bench/NAME.json`` with what they were measured on."""
     RESULTS.mkdir(exist_ok=True)
-    machine = {"system": platform.platform(), "processor": platform.machine(), "python": platform.python_version()}
+    machine = {
+        "system": platform.platform(),
+        "processor": platform.machine(),
+        "cores": os.cpu_count(),
+        "python": platform.python_version(),
+        "mlx": mx.__version__,
+        "device": mx.device_info(),
+    }
     body = {"machine": machine, **about, "rows": list(rows)}
     (RESULTS / f"{name}.json").write_text(json.dumps(body, indent=1))
 

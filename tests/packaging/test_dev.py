@@ -167,8 +167,15 @@ def test_running_needs_a_screen(clone):
     result = clone.dev("run")
     assert result.returncode == 1
     assert last_line(result).startswith("There is no screen to open a window on")
+    assert not clone.calls()  # told before anything is installed
     assert clone.dev("run", "picture.png", DISPLAY=":0").returncode == 0
     assert clone.calls()[-1] == "-m app picture.png"
+
+
+def test_what_shows_no_window_needs_no_screen(clone):
+    for option in ("--selftest", "--version", "--help"):
+        assert clone.dev("run", option).returncode == 0
+        assert clone.calls()[-1] == f"-m app {option}"
 
 
 def test_the_bundle_is_built_and_tried_without_the_environment_for_work(clone):
