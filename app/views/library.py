@@ -124,7 +124,6 @@ class Sidebar(QWidget):
         self.search.descended.connect(self._descend)
         library.search.changed.connect(self._explain)
         library.entries_changed.connect(self._explain)
-        self.new.clicked.connect(library.new_chat)
         self.chats.chosen.connect(library.open)
         self._undo.undone.connect(library.undo_delete)
         library.deleted.connect(self._undo.say)

@@ -48,7 +48,7 @@ def fill(window: Window) -> None:
 
 def _file(window: Window) -> None:
     menu = window.menuBar().addMenu("&File")
-    _add(menu, "New chat", window.library.new_chat, "Ctrl+N", "Ctrl+T")
+    _add(menu, "New chat", window.new_chat, "Ctrl+N", "Ctrl+T")
     _add(menu, "Add files …", window.pick, "Ctrl+O")
     _add(menu, "Take a screenshot", window.shoot, "Ctrl+Shift+P")
     menu.addSeparator()

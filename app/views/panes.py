@@ -146,6 +146,9 @@ class Panes(QSplitter):
         """Forget the pages of closed tabs."""
         for gone in set(self._pages) - {chat.id for chat in self._library.tabs}:
             page = self._pages.pop(gone)
+            focused = self.window().focusWidget()
+            if focused is not None and page.isAncestorOf(focused):
+                focused.clearFocus()  # else Qt gives the keyboard to a tab, and the next page leaves it there
             for side in self._sides:
                 side.stack.removeWidget(page)
             page.hide()

@@ -122,7 +122,8 @@ class Window(QMainWindow):
         self.strip.row.beside.connect(library.show_beside)
         self.preferences.changed.connect(self._take_choice)
         self.sidebar.model.clicked.connect(self.open_models)
-        self.strip.add.clicked.connect(library.new_chat)
+        self.strip.add.clicked.connect(self.new_chat)
+        self.sidebar.new.clicked.connect(self.new_chat)
         self.strip.row.configured.connect(self.open_chat_settings)
         self.sidebar.chats.exported.connect(self.export)
         for button, action in zip((self.strip.sidebar, self.strip.vitals), self.panel_actions, strict=True):
@@ -276,6 +277,11 @@ class Window(QMainWindow):
         """Show the next (1) or previous (-1) tab, round the end."""
         tabs = [chat.id for chat in self.library.tabs]
         self.library.select(tabs[(tabs.index(self.library.current.id) + by) % len(tabs)])
+        self.page.composer.field.setFocus()
+
+    def new_chat(self) -> None:
+        """Open a fresh chat, with the keyboard where it is written."""
+        self.library.new_chat()
         self.page.composer.field.setFocus()
 
     def split(self) -> None:

@@ -167,6 +167,33 @@ def test_keys_open_show_and_close_tabs(stage, qtbot) -> None:
     assert [chat.title for chat in library.tabs] == ["New chat"]
 
 
+def test_a_new_chat_is_written_in_at_once(stage, qtbot) -> None:
+    made = stage("Kitchen", "Street")
+    window = made.window
+    for button in (window.strip.add, window.sidebar.new):
+        button.setFocus()
+        qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
+        assert window.page.composer.field.hasFocus()
+    next(iter(window.strip.row.tabs.values())).setFocus()
+    qtbot.keyClick(window, Qt.Key.Key_T, CONTROL)
+    assert window.page.composer.field.hasFocus()
+    assert len(made.library.tabs) == 5
+
+
+def test_the_keyboard_is_in_the_composer_after_the_tabs_of_last_time_came_back(stage) -> None:
+    made = stage("New chat")
+    library = made.library
+    assert made.window.page.composer.field.hasFocus()
+    first = library.tabs[0]
+    library.new_chat()
+    restored = library.tabs[-1]
+    library.select(first.id)
+    library.tabs.remove(first)
+    library.tabs_changed.emit()  # as the state does: the fresh chat goes before another one is current
+    library.select(restored.id)
+    assert made.window.page.composer.field.hasFocus()
+
+
 def test_keys_work_while_typing(stage, qtbot) -> None:
     made = stage("Kitchen")
     field = made.window.page.composer.field
