@@ -235,17 +235,24 @@ class Transcript(QScrollArea):
         message = self._messages.pop(turn_id, None)
         self._dirty.discard(turn_id)
         if message is not None:
-            if message.isAncestorOf(self.window().focusWidget() or self):
-                self.left.emit()  # before it hides: else Qt gives the keyboard to whatever comes next, a tab
+            self._leave(message)
             self._column.removeWidget(message)
             message.hide()
             message.deleteLater()
         self._settle()
 
+    def _leave(self, *gone: Message) -> None:
+        """Give the keyboard away before any of these or its buttons hide: else Qt gives it to what comes next, a tab."""
+        focused = self.window().focusWidget()
+        if focused is not None and any(message.isAncestorOf(focused) for message in gone):
+            self.left.emit()
+
     def _rebranch(self) -> None:
         """Forget what is not on the branch any more, and build what is new slice by slice."""
         shown = {turn.id for turn in self._chat.turns}
-        for turn_id in set(self._messages) - shown:
+        gone = set(self._messages) - shown
+        self._leave(*(self._messages[turn_id] for turn_id in gone))
+        for turn_id in gone:
             self._remove(turn_id)
         self._following = True
         self._build()
