@@ -242,7 +242,7 @@ class Transcript(QScrollArea):
         self._settle()
 
     def _leave(self, *gone: Message) -> None:
-        """Give the keyboard away before any of these or its buttons hide: else Qt gives it to what comes next, a tab."""
+        """Give the keyboard away before any of these or its buttons hide: else Qt hands it on to some tab."""
         focused = self.window().focusWidget()
         if focused is not None and any(message.isAncestorOf(focused) for message in gone):
             self.left.emit()
