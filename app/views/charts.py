@@ -12,6 +12,8 @@ from app.views.theme import SMALL_PX, color, scaled, set_font, theme
 
 SHOWN_POINTS = 240
 NONE = "–"
+_BETWEEN = " · "
+"""Between facts that stand in one line."""
 
 
 class Sparkline(QWidget):
@@ -84,7 +86,7 @@ class Gauge(QWidget):
 
 
 class Said(QLabel):
-    """A text that is set only when it changes, and cut with dots where there is no room."""
+    """A text that is set only when it changes; where there is no room the last facts go, or it is cut with dots."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -111,7 +113,10 @@ class Said(QLabel):
         self._fit()
 
     def _fit(self) -> None:
-        cut = self.fontMetrics().elidedText(self._whole, Qt.TextElideMode.ElideRight, self.width())
+        metrics, shown = self.fontMetrics(), self._whole
+        while _BETWEEN in shown and metrics.horizontalAdvance(shown) > self.width():
+            shown = shown.rpartition(_BETWEEN)[0]
+        cut = metrics.elidedText(shown, Qt.TextElideMode.ElideRight, self.width())
         if cut != self.text():
             self.setText(cut)
         told = self._more or (self._whole if cut != self._whole else "")

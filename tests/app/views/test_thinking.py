@@ -110,12 +110,15 @@ def test_the_sheet_tells_every_figure_that_was_measured(thinker, qtbot) -> None:
     sheet = answer.footer.label.toolTip()
     assert sheet == facts_sheet(turn.facts) == answer.footer.label.accessibleDescription()
     whole = answer.footer.label.text()
-    answer.footer.label.resize(120, 20)  # beside another chat there may be no room for the line
-    assert answer.footer.label.text() == answer.footer.label.fontMetrics().elidedText(
-        whole, Qt.TextElideMode.ElideRight, 120
-    )
-    assert answer.footer.label.text().endswith("…")
-    assert answer.footer.label.toolTip() == sheet
+    label, metrics = answer.footer.label, answer.footer.label.fontMetrics()
+    first, second, _ = whole.split(" · ", 2)
+    # Beside another chat there may be no room for the line: whole facts go, the last first.
+    label.resize(metrics.horizontalAdvance(f"{first} · {second}") + 20, 20)
+    assert label.text() == f"{first} · {second}"
+    label.resize(metrics.horizontalAdvance(first) // 2, 20)
+    assert label.text() == metrics.elidedText(first, Qt.TextElideMode.ElideRight, label.width())
+    assert label.text().endswith("…")
+    assert label.toolTip() == sheet
     for line in (
         "Thinking: 3 s",
         "Reused: 614 tokens (96 % of the prompt)",
