@@ -72,6 +72,13 @@ class Prefill:
         ahead = (item for item in self.row.prompt.media if item.slots[-1][0] + item.slots[-1][1] > self.done)
         return next((item for item in ahead if item.key not in self._features), None)
 
+    def works_on(self, key: str) -> bool:
+        """Whether it encodes a picture now, or has it read for that."""
+        if self.encoding is not None:
+            return self.encoding.item.key == key
+        item = self.next_picture()
+        return self.reading is not None and item is not None and self.reading[0] == item.key == key
+
     def supply(self, item: MediaItem, features: Features) -> None:
         """Take the embeddings of a picture that was encoded before."""
         self._features[item.key] = features

@@ -220,7 +220,7 @@ class Running:
         while prefill.encoding is None and (item := prefill.next_picture()) is not None:
             features = self._caches.vision.get(item.key)
             if features is None:
-                if self._caches.vision.enabled and self._being_encoded(item.key):
+                if self._caches.vision.enabled and not prefill.works_on(item.key) and self._worked_on(item.key):
                     return False
                 return self._at_hand(prefill, item)
             prefill.supply(item, features)
@@ -234,9 +234,8 @@ class Running:
             prefill.reading = item.key, self._read(prefill.row.request_id, item)
         return prefill.reading[1].done()
 
-    def _being_encoded(self, key: str) -> bool:
-        encodings = (prefill.encoding for prefill in self._prefills.values())
-        return any(encoding is not None and encoding.item.key == key for encoding in encodings)
+    def _worked_on(self, key: str) -> bool:
+        return any(prefill.works_on(key) for prefill in self._prefills.values())
 
     def _decode_unit(self, decision: Decision) -> Unit:
         group = self._next_group()

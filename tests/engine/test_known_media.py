@@ -6,6 +6,7 @@ import io
 import os
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -176,6 +177,30 @@ def test_a_file_that_goes_or_changes_at_the_last_moment_ends_its_own_request(
     assert failed.error is not None
     assert ("could not be found" if gone else "has just been changed") in failed.error
     assert len(fine.output_tokens) == 6
+
+
+def test_chats_that_need_the_same_picture_at_once_read_it_once(tmp_path: Path, make: Make, decoded: Counted) -> None:
+    scheduler = make(tiny.dense(), enable_prefix_cache=False, prefill_batch_size=4)
+    file = photo(tmp_path)
+    (fresh,) = tokens(scheduler, ask(scheduler, "What is it?", file))
+    scheduler.caches.vision.clear()
+    assert tokens(scheduler, *(ask(scheduler, "What is it?", file) for _ in range(4))) == [fresh] * 4
+    assert decoded.calls == 2
+
+
+def test_two_that_read_the_same_picture_do_not_wait_for_each_other(
+    tmp_path: Path, make: Make, decoded: Counted
+) -> None:
+    scheduler = make(tiny.dense(), prefill_batch_size=4, **NO_CACHES)
+    file = photo(tmp_path)
+    (fresh,) = tokens(scheduler, ask(scheduler, "What is it?", file))
+    decoded.leave.clear()
+    pair = [ask(scheduler, "What is it?", file) for _ in range(2)]
+    while decoded.calls < 3:
+        scheduler._begin()
+    scheduler.apply_config(replace(scheduler.config, enable_vision_cache=True))
+    decoded.leave.set()
+    assert tokens(scheduler, *pair) == [fresh] * 2
 
 
 def test_others_go_on_while_a_picture_is_read_again(tmp_path: Path, make: Make, run: Run, decoded: Counted) -> None:
