@@ -55,7 +55,7 @@ def bare(port: Port, rows: int, prompt: int, steps: int) -> float:
 
 async def scheduled(model: Any, processor: Any, rows: int, prompt: int, steps: int) -> tuple[float, dict[str, float]]:
     """Tokens per second while all rows decode, and the loop's stalls in milliseconds."""
-    config = engine.MLLMSchedulerConfig(max_num_seqs=rows, enable_prefix_cache=False)
+    config = engine.MLLMSchedulerConfig(max_num_seqs=rows, completion_batch_size=rows, enable_prefix_cache=False)
     scheduler = engine.MLLMScheduler(model, processor, config)
     scheduler.port.stop_ids = frozenset()  # answers run to their limit, whatever the model says
     await scheduler.start()

@@ -18,7 +18,8 @@ async def decode(
     loaded: Loaded, prompts: list[str], steps: int, **options: Any
 ) -> tuple[float, int, engine.MLLMScheduler]:
     """(seconds per round of one token for every row, KV bytes held, the scheduler, stopped)."""
-    config = engine.MLLMSchedulerConfig(max_num_seqs=len(prompts), enable_prefix_cache=False, **options)
+    together = dict.fromkeys(("max_num_seqs", "prefill_batch_size", "completion_batch_size"), len(prompts))
+    config = engine.MLLMSchedulerConfig(**together, enable_prefix_cache=False, **options)
     scheduler = engine.MLLMScheduler(*loaded, config)
     scheduler.port.stop_ids = frozenset()
     await scheduler.start()
