@@ -11,7 +11,8 @@ from engine.memory import Activations, Machine, Pricing, Verdict, judge, never_f
 from engine.models.port import Port
 from engine.prefill import Prefill
 from engine.row import Row
-from engine.running import Running, Unit
+from engine.running import Running
+from engine.unit import Unit
 
 
 class Admission:

@@ -17,6 +17,7 @@ from engine.config import MLLMSchedulerConfig
 from engine.detokenizer import Detokenizer
 from engine.errors import PromptTooLong
 from engine.history import History, Spelling
+from engine.known_media import KnownMedia
 from engine.logprobs import Logprobs
 from engine.media.remote import Downloader
 from engine.media.source import is_remote
@@ -24,7 +25,7 @@ from engine.messages import Fetch, holds_addresses
 from engine.models.port import Port
 from engine.prefix_key import prefix_key
 from engine.prompt import MediaItem, PreparedPrompt, prepare_messages, prepare_prompt
-from engine.reader import KnownMedia, Reader
+from engine.reader import Known, Reader
 from engine.request import MLLMRequest, SamplingParams
 from engine.row import Row
 from engine.sampling import RowSampler, Rule
@@ -54,7 +55,7 @@ class Intake:
         self.history = History(port.processor, port.pads.values())
         self._port, self._on_ready = port, on_ready
         self._grammars = Grammars(port.tokenizer, port.vocab_size, port.stop_ids)
-        self._known = KnownMedia()
+        self._known: KnownMedia[Known] = KnownMedia()
         self._jobs: dict[str, Future[Row]] = {}
         # Weak, so that patches go as soon as they are encoded.
         self._readings: dict[str, WeakSet[Future[MediaItem]]] = {}

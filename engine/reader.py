@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import bisect
-import threading
-from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -14,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.errors import MediaError
+from engine.known_media import KnownMedia
 from engine.media.audio import DEFAULT_MAX_SECONDS, read_audio
 from engine.media.clip import Clip
 from engine.media.document import choose_pages, read_pdf
@@ -26,7 +25,6 @@ from engine.media.video import read_video
 from engine.messages import Fetch, MediaKind, MediaSource, Page
 
 NO_PATCHES: NDArray[np.float32] = np.empty(0, np.float32)
-_MOST_KNOWN = 4_096
 _SAME_TIME_S = 1e-4
 """Containers round times to their clock."""
 
@@ -95,6 +93,10 @@ class PageOf:
     name: str | None = None
 
 
+Known = tuple[Layout, str]
+"""Layout and key of media that were read before."""
+
+
 class MediaModel(Protocol):
     """What reading media asks of a model.
 
@@ -155,7 +157,7 @@ class Reader:
     max_frames: int = 128
     should_stop: Callable[[], bool] | None = None
     fetch: Fetch | None = None
-    known: KnownMedia | None = None
+    known: KnownMedia[Known] | None = None
 
     def place(self, model: MediaModel, source: MediaSource) -> Placed:
         """Read one source and cut it for the model, unless it is known.
@@ -171,7 +173,7 @@ class Reader:
         found = self.known.get(name)
         return replace(read() if found is None else Placed(source.kind, *found, NO_PATCHES), read=read)
 
-    def _read_as(self, name: Hashable, known: KnownMedia, model: MediaModel, source: MediaSource) -> Placed:
+    def _read_as(self, name: Hashable, known: KnownMedia[Known], model: MediaModel, source: MediaSource) -> Placed:
         """Read a source and note what it holds, unless it is another one by the time it was read."""
         placed = self._read(model, source)
         if self._name(model, source) == name:
@@ -229,32 +231,6 @@ class Reader:
         layout = model.lay_out(MediaShape("audio", samples=sound.samples.size))
         patches, mask = model.cut("audio", sound.samples)
         return Placed("audio", layout, sound.fingerprint(model.geometry), patches, mask)
-
-
-class KnownMedia:
-    """How media that were read before are laid out, by what names them; any thread may ask.
-
-    Most media of a prompt are those of earlier turns, whose features or whole prefix are still cached: their pixels
-    are not needed again.
-    """
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._found: OrderedDict[Hashable, tuple[Layout, str]] = OrderedDict()
-
-    def get(self, name: Hashable) -> tuple[Layout, str] | None:
-        """Layout and key of what was put under this name."""
-        with self._lock:
-            if name in self._found:
-                self._found.move_to_end(name)
-            return self._found.get(name)
-
-    def put(self, name: Hashable, found: tuple[Layout, str]) -> None:
-        """Remember layout and key; what was not asked for longest is forgotten."""
-        with self._lock:
-            self._found[name] = found
-            while len(self._found) > _MOST_KNOWN:
-                self._found.popitem(last=False)
 
 
 def _decoded(source: MediaSource) -> Picture:

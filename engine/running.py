@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
-from dataclasses import dataclass
 from time import perf_counter
 from typing import Any, TypeVar
 
@@ -26,60 +25,13 @@ from engine.request import Phase
 from engine.row import Row
 from engine.speculation import Speculation
 from engine.stats import BatchStats
+from engine.unit import Burst, Failure, Pairs, Token, Unit
 
 Outcome = TypeVar("Outcome")
 
 
-@dataclass(frozen=True, slots=True)
-class Unit:
-    """One piece of device work.
-
-    Attributes:
-        subject: the prefill or group it belongs to; None for work that belongs to no request.
-        drafts: tokens that a round guesses.
-    """
-
-    decision: Decision
-    subject: Prefill | DecodeGroup | None
-    run: Callable[[], Any]
-    drafts: int = 0
-
-
-Pairs = list[tuple[Row, int]]
-"""(row, token) of one decode step."""
-
-
 _HAND_OVER_S = 0.016
 """Tokens of fast steps are handed over together: each time the loop wakes, it takes the interpreter from the pump."""
-
-
-@dataclass(frozen=True, slots=True)
-class Burst:
-    """What a decode unit of plain steps brought.
-
-    Attributes:
-        pairs: of the last steps; earlier ones were handed over as they came.
-        tokens: of all its steps.
-    """
-
-    pairs: Pairs
-    tokens: int
-
-
-@dataclass(frozen=True, slots=True)
-class Token:
-    """A row got one token."""
-
-    row: Row
-    token: int
-
-
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """A row cannot go on."""
-
-    row: Row
-    error: Exception
 
 
 class Running:

@@ -16,7 +16,7 @@ from engine import device, report
 from engine.admission import Admission
 from engine.caches import Caches
 from engine.config import MLLMSchedulerConfig
-from engine.errors import EngineError, OutOfMemory, RequestRejected, sentence
+from engine.errors import EngineError, MediaError, OutOfMemory, RequestRejected, sentence
 from engine.forecast import Estimate, Ruler, forecast
 from engine.intake import Intake
 from engine.ledger import Ledger
@@ -34,9 +34,10 @@ from engine.request import (
     SamplingParams,
 )
 from engine.row import Row
-from engine.running import Failure, Pairs, Running, Token, Unit
+from engine.running import Running
 from engine.stats import BatchStats, Occupation
 from engine.streams import Queue
+from engine.unit import Failure, Pairs, Token, Unit
 
 log = logging.getLogger(__name__)
 
@@ -399,7 +400,8 @@ class MLLMScheduler:
     def _end(self, unit: Unit, outcome: Any, seconds: float) -> None:
         """Book a unit's outcome and hand out its tokens."""
         if isinstance(outcome, Exception):
-            log.error("A %s unit failed", unit.decision.kind, exc_info=outcome)
+            if not isinstance(outcome, MediaError):  # a file that went away is nothing that failed here
+                log.error("A %s unit failed", unit.decision.kind, exc_info=outcome)
             outcome.__traceback__ = None  # its frames would keep the unit's arrays alive
         if seconds > _SLOW_UNIT_S:
             kind, waiting, running = unit.decision.kind, len(self.waiting), len(self.running)

@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from engine import MLLMScheduler, reader
+from engine import MLLMScheduler, known_media, reader
 from engine.errors import MediaError
+from engine.known_media import KnownMedia
 from engine.models.families import open_port
-from engine.reader import KnownMedia, Reader
+from engine.reader import Reader
 from tests.engine import families, tiny
 from tests.engine.clips import VIDEO, blobs, clip
 from tests.engine.conftest import Make, Run
@@ -157,7 +158,7 @@ def test_a_change_that_the_files_times_did_not_tell_is_found_out_once(
 
 @pytest.mark.parametrize("gone", [True, False])
 def test_a_file_that_goes_or_changes_at_the_last_moment_ends_its_own_request(
-    tmp_path: Path, make: Make, gone: bool
+    tmp_path: Path, make: Make, caplog: pytest.LogCaptureFixture, gone: bool
 ) -> None:
     scheduler = make(tiny.dense(), **NO_CACHES)
     file = photo(tmp_path)
@@ -177,6 +178,7 @@ def test_a_file_that_goes_or_changes_at_the_last_moment_ends_its_own_request(
     assert failed.error is not None
     assert ("could not be found" if gone else "has just been changed") in failed.error
     assert len(fine.output_tokens) == 6
+    assert not caplog.records  # nothing that failed here
 
 
 def test_chats_that_need_the_same_picture_at_once_read_it_once(tmp_path: Path, make: Make, decoded: Counted) -> None:
@@ -314,7 +316,7 @@ def test_what_cannot_be_read_is_not_known(tmp_path: Path) -> None:
 
 
 def test_the_oldest_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reader, "_MOST_KNOWN", 2)
+    monkeypatch.setattr(known_media, "_MOST", 2)
     known, found = KnownMedia(), (reader.Layout("", (1,), 1), "key")
     for name in "ab":
         known.put(name, found)
