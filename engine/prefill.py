@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
 from concurrent.futures import Future
+from time import perf_counter
 from typing import Any
 
 import mlx.core as mx
@@ -39,6 +41,7 @@ class Prefill:
         self.done = prefix.length if prefix else 0
         self.cache: list[Any] = [] if prefix else port.make_cache()
         self._points = self._worthwhile_points()
+        self._restoring: Iterator[list[Any]] | None = None
         self.encoding: Encoding | None = None
         self.reading: tuple[str, Future[MediaItem]] | None = None
         """Key of a picture that was left unread, and what reads it now."""
@@ -98,19 +101,24 @@ class Prefill:
         self.supply(self.encoding.item, self.encoding.features)
         return True
 
-    def restore(self) -> None:
-        """Unit: take over the stored prefix; if that fails, the whole prompt is computed."""
+    def restore(self, budget_s: float) -> None:
+        """Unit: go on taking over the stored prefix; if that fails, the whole prompt is computed."""
         check_unit()
-        prefix, self.prefix = self.prefix, None
-        assert prefix is not None
+        assert self.prefix is not None
+        until = perf_counter() + budget_s
         try:
-            self.cache = self._prefixes.restore(prefix)
-            if prefix.tier == "ssd":
+            self._restoring = self._restoring or self._prefixes.restore(self.prefix)
+            for cache in self._restoring:
+                self.cache = cache
+                if perf_counter() >= until:
+                    return
+            if self.prefix.tier == "ssd":
                 self._prefixes.store(self.row.key[: self.done], self.cache, row=0)
         except (RuntimeError, ValueError):
-            log.exception("A stored prefix of %d tokens could not be used", prefix.length)
+            log.exception("A stored prefix of %d tokens could not be used", self.prefix.length)
             self.cache, self.done = self._port.make_cache(), 0
             self.row.request.cached_tokens, self.row.request.cache_hit_type = 0, None
+        self.prefix = self._restoring = None
 
     def advance(self, tokens: int, size: int, head: Head | None = None) -> None:
         """Unit: feed the next ``tokens`` prompt tokens in forwards of ``size``; a prediction head reads along."""
@@ -126,6 +134,8 @@ class Prefill:
             self.done = stop
         if end in self._points:
             self._prefixes.store(self.row.key[:end], self.cache, row=0)
+        elif self._points:
+            self._prefixes.store_runs(self.row.key[:end], self.cache, row=0)
 
     def _worthwhile_points(self) -> tuple[int, ...]:
         """Where to store: on the way for models that resume only there, at the end for the others."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Literal
@@ -21,6 +22,7 @@ log = logging.getLogger(__name__)
 
 _LEAST = 16
 """Positions so few that they are computed faster than restored, unless there are no others."""
+_NO_STATE = State({}, {})
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +62,7 @@ class Limits:
 class PrefixCache:
     """Prefixes of prompts and replies, shared by all requests.
 
-    ``lookup``, ``release``, ``configure`` and ``clear`` belong between units, ``restore`` and ``store`` into one.
+    ``lookup``, ``release``, ``configure`` and ``clear`` belong between units, ``restore`` and what stores into units.
 
     Args:
         make_cache: makes fresh scalar cache layers of the model.
@@ -110,18 +112,23 @@ class PrefixCache:
         """The request has ended: what it went on from may go."""
         self._active.pop(request_id, None)
 
-    def restore(self, prefix: Prefix) -> list[Any]:
-        """Unit: fresh scalar caches that hold the prefix; they share no buffer with what is stored."""
+    def restore(self, prefix: Prefix) -> Iterator[list[Any]]:
+        """Unit: fresh scalar caches that share no buffer with what is stored; yields them after each layer filled.
+
+        They hold the prefix once the iterator is exhausted, which may take several units.
+        """
         cache = self._make_cache()
-        runs = [run.codec.unpack(to_device(run.arrays)) for run in prefix.runs]
-        layers.put_attention(cache, runs, prefix.length)
         if prefix.state is not None:
             layers.put_state(cache, State(to_device(prefix.state.arrays), prefix.state.meta))
-        mx.eval([layer.state for layer in cache])
+        for number, layer in enumerate(cache):
+            if layers.is_attention(layer):
+                runs = [run.codec.unpack(to_device(layers.of_layer(run.arrays, number))) for run in prefix.runs]
+                layers.put_attention(layer, runs, prefix.length)
+            mx.eval(layer.state)
+            yield cache
         if prefix.tier == "memory":
             self.hits += 1
             self.tokens_saved += prefix.length
-        return cache
 
     def store(self, key: Key, cache: Sequence[Any], row: int) -> None:
         """Unit: keep what a row has consumed; only what is not stored yet is copied.
@@ -135,8 +142,29 @@ class PrefixCache:
         """
         if not self.limits.enabled or not len(key):
             return
-        try:
+        with self._never_fatal(key):
             self._store(key, cache, row)
+
+    def store_runs(self, key: Key, cache: Sequence[Any], row: int) -> None:
+        """Unit: keep the whole runs among what a row has consumed so far, so that ``store`` finds little left to copy.
+
+        Args:
+            key: as for ``store``.
+            cache: as for ``store``.
+            row: as for ``store``.
+        """
+        if not self.limits.enabled:
+            return
+        with self._never_fatal(key):
+            node = self.tree.deepest(key)
+            stop = node.end + (len(key) - node.end) // RUN * RUN
+            if stop > node.end and (last := self._add_runs(node, key, cache, row, stop)):
+                self._bound_entries(last)
+
+    @contextmanager
+    def _never_fatal(self, key: Key) -> Iterator[None]:
+        try:
+            yield
         except (RuntimeError, ValueError):
             log.exception("A prefix of %d tokens could not be kept", len(key))
 
@@ -146,30 +174,35 @@ class PrefixCache:
         if self.stateful and (node.end < len(key) or node.state is None):
             state = layers.take_state(cache, row)
         elif not self.stateful and not tree.covers(node, key):
-            state = State({}, {})
+            state = _NO_STATE
         else:
             tree.touch(node)
             return
-        runs = self._take_runs(key, cache, row, node.end)
-        needed = layers.nbytes(state.arrays) + sum(layers.nbytes(run.arrays) for _, run in runs)
-        if not self._make_room(needed, {*self._active_path(), *node.path}):
+        last = self._add_runs(node, key, cache, row, len(key), state)
+        if last is None:
             return
-        mx.eval(state.arrays, [run.arrays for _, run in runs])
-        for part, run in runs:
-            node = self._attach(node, part, run)
         if state.arrays:
-            tree.add_state(node, Entry(state, layers.nbytes(state.arrays)))
-        tree.touch(node, state=True)
-        self._bound_entries(node)
+            tree.add_state(last, Entry(state, layers.nbytes(state.arrays)))
+        tree.touch(last, state=True)
+        self._bound_entries(last)
 
-    def _take_runs(self, key: Key, cache: Sequence[Any], row: int, start: int) -> list[tuple[Key, Run]]:
-        """What follows ``start``, cut into runs, lazily."""
+    def _add_runs(
+        self, node: Node, key: Key, cache: Sequence[Any], row: int, stop: int, state: State = _NO_STATE
+    ) -> Node | None:
+        """Copy what follows a node up to ``stop``, and evaluate a state with it; None if there is no room for both."""
         codec = self.limits.codec
-        cuts = [*range(start, len(key), RUN), len(key)]
-        return [
+        cuts = [*range(node.end, stop, RUN), stop]
+        runs = [
             (key[a:b].copy(), Run(codec.pack(layers.take_attention(cache, row, len(key), a, b)), codec))
             for a, b in pairwise(cuts)
         ]
+        needed = layers.nbytes(state.arrays) + sum(layers.nbytes(run.arrays) for _, run in runs)
+        if not self._make_room(needed, {*self._active_path(), *node.path}):
+            return None
+        mx.eval(state.arrays, [run.arrays for _, run in runs])
+        for part, run in runs:
+            node = self._attach(node, part, run)
+        return node
 
     def _attach(self, parent: Node, part: Key, run: Run) -> Node:
         node = Node(part, parent.end, parent)

@@ -163,7 +163,7 @@ class Running:
         if decision.kind == "vision":
             return Unit(decision, prefill, lambda: prefill.encode(decision.budget_s))
         if prefill.prefix is not None:
-            return Unit(decision, prefill, prefill.restore)
+            return Unit(decision, prefill, lambda: prefill.restore(decision.budget_s))
         head = self._head if self.count == 1 and self.speculation.reads_along(prefill.row.request) else None
         return Unit(decision, prefill, lambda: prefill.advance(decision.tokens, decision.size, head))
 
@@ -317,7 +317,7 @@ class Running:
             self._stats.prompt_tokens += unit.decision.tokens
             if unit.decision.tokens:
                 self.planner.costs.learn(*_forward(unit.decision, seconds))
-        if not prefill.remaining:
+        if not prefill.remaining and prefill.prefix is None:
             del self._prefills[prefill.row.request_id]
             self._joining.append(prefill)
         return []

@@ -34,7 +34,7 @@ class State:
 
 def has_state(cache: Sequence[Any]) -> bool:
     """Whether a model's cache holds layers that can only be resumed at the very length they were stored at."""
-    return not all(map(_is_attention, cache))
+    return not all(map(is_attention, cache))
 
 
 def take_attention(cache: Sequence[Any], row: int, length: int, start: int, stop: int) -> Arrays:
@@ -52,7 +52,7 @@ def take_attention(cache: Sequence[Any], row: int, length: int, start: int, stop
     """
     taken: Arrays = {}
     for number, layer in enumerate(cache):
-        if not _is_attention(layer):
+        if not is_attention(layer):
             continue
         # Rows of a batch are aligned at their ends; what stands before is padding.
         first = layer.size() - length
@@ -68,7 +68,7 @@ def take_state(cache: Sequence[Any], row: int) -> State:
     arrays: Arrays = {}
     meta: dict[str, list[str]] = {}
     for number, layer in enumerate(cache):
-        if _is_attention(layer):
+        if is_attention(layer):
             continue
         scalar = layer.extract(row) if _rows(layer) > 1 else layer
         # New array objects: some layers write into theirs in place.
@@ -78,24 +78,32 @@ def take_state(cache: Sequence[Any], row: int) -> State:
     return State(arrays, meta)
 
 
-def put_attention(cache: Sequence[Any], runs: Sequence[Arrays], length: int) -> None:
-    """Fill fresh scalar caches with the first ``length`` positions of consecutive runs, lazily."""
+def is_attention(layer: Any) -> bool:
+    """Whether a layer keeps keys and values by position."""
+    return type(layer) in (KVCache, BatchKVCache)
+
+
+def of_layer(arrays: Mapping[str, Any], number: int) -> dict[str, Any]:
+    """What belongs to one layer, without its number in the names."""
+    prefix = f"{number}."
+    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+
+
+def put_attention(layer: Any, runs: Sequence[Arrays], length: int) -> None:
+    """Fill a fresh scalar layer with the first ``length`` positions of consecutive runs of ``k`` and ``v``, lazily."""
     spare = (length // _STEP + 1) * _STEP - length
-    for number, layer in enumerate(cache):
-        if _is_attention(layer):
-            layer.keys = _joined([run[f"{number}.k"] for run in runs], length, spare)
-            layer.values = _joined([run[f"{number}.v"] for run in runs], length, spare)
-            layer.offset = length
+    layer.keys = _joined([run["k"] for run in runs], length, spare)
+    layer.values = _joined([run["v"] for run in runs], length, spare)
+    layer.offset = length
 
 
 def put_state(cache: Sequence[Any], state: State) -> None:
     """Give fresh scalar caches the state of the layers without positions."""
     for number, layer in enumerate(cache):
-        if _is_attention(layer):
+        if is_attention(layer):
             continue
-        prefix = f"{number}."
-        mine = [(name[len(prefix) :], array) for name, array in state.arrays.items() if name.startswith(prefix)]
-        layer.state = tree_unflatten([(name, mx.contiguous(array)) for name, array in mine])
+        mine = of_layer(state.arrays, number)
+        layer.state = tree_unflatten([(name, mx.contiguous(array)) for name, array in mine.items()])
         if meta := state.meta.get(str(number)):
             layer.meta_state = tuple(meta)
 
@@ -138,10 +146,6 @@ PLAIN = Codec()
 def nbytes(arrays: Mapping[str, Any]) -> int:
     """Bytes of all arrays; lazy ones are counted without being evaluated."""
     return sum(int(array.nbytes) for array in arrays.values())
-
-
-def _is_attention(layer: Any) -> bool:
-    return type(layer) in (KVCache, BatchKVCache)
 
 
 def _parts(layer: Any) -> dict[str, mx.array]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -13,8 +14,9 @@ import pytest
 from mlx_vlm.models.cache import ArraysCache, KVCache, RotatingKVCache
 from PIL import Image, ImageDraw
 
-from engine import MLLMRequest, MLLMScheduler, MLLMSchedulerConfig, device
+from engine import MLLMRequest, MLLMScheduler, MLLMSchedulerConfig, device, prefill, prefix_cache
 from engine.models import layers
+from engine.prefill import Prefill
 from engine.prefix_cache import PrefixCache
 from tests.engine import families, tiny
 
@@ -130,6 +132,67 @@ def test_a_fork_and_its_origin_both_go_on(warm: Warm) -> None:
     on = warm.turn(fork, user("sure?"))
     assert on.cached_tokens == forked.num_prompt_tokens + forked.num_output_tokens - 1
     assert warm.stats["entry_count"] == 2
+
+
+def test_a_long_prompt_is_stored_on_the_way(make: Any, tiny_model: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    run, chunk = 64, 32
+    monkeypatch.setattr(prefix_cache, "RUN", run)
+    warm = Warm(make, tiny_model, prefill_step_size=chunk)
+    scheduler, take, copied = warm.scheduler, layers.take_attention, [0]
+
+    def counted(cache: Any, row: int, length: int, start: int, stop: int) -> Any:
+        copied[-1] += stop - start
+        return take(cache, row, length, start, stop)
+
+    monkeypatch.setattr(layers, "take_attention", counted)
+    chat = [SYSTEM, user("a long story " * 60)]
+    request_id = scheduler.add_request(messages=chat, max_tokens=2, temperature=0.0)
+    while scheduler.has_requests():
+        scheduler.step()
+        copied.append(0)
+    request = scheduler.get_request(request_id)
+    assert request is not None
+    assert request.num_prompt_tokens > 8 * run
+    assert sum(copied) == request.num_prompt_tokens + 1, "each position once, up to the first token of the answer"
+    assert max(copied) <= run + chunk
+    chat.append({"role": "assistant", "content": request.output_text})
+    assert warm.turn(chat, user("and then?")).cached_tokens >= request.num_prompt_tokens
+
+
+@pytest.mark.parametrize("follow_up", [True, False], ids=["goes on", "asked again"])
+def test_a_prefix_is_restored_a_layer_at_a_time_where_time_is_short(
+    make: Any, tiny_model: Any, monkeypatch: pytest.MonkeyPatch, follow_up: bool
+) -> None:
+    warm = Warm(make, tiny_model)
+    chat = [SYSTEM, user("what is in the picture?", A)]
+    if follow_up:
+        warm.turn(chat, user("and what else?"))
+        chat.append(user("sure?"))
+    else:
+        warm.ask(chat)
+    expected = ask(warm.cold, chat)
+    scheduler = warm.scheduler
+    beside = scheduler.get_request(scheduler.add_request("count", max_tokens=200, temperature=0.0))
+    assert beside is not None
+    while not beside.output_tokens:
+        scheduler.step()
+    clock = itertools.count()
+    monkeypatch.setattr(prefill, "perf_counter", lambda: next(clock))
+    before, restore = [], Prefill.restore
+
+    def noted(self: Prefill, budget_s: float) -> None:
+        before.append(beside.num_output_tokens)
+        restore(self, budget_s)
+
+    monkeypatch.setattr(Prefill, "restore", noted)
+    request = scheduler.get_request(scheduler.add_request(messages=chat, max_tokens=8, temperature=0.0))
+    assert request is not None
+    while not request.status.finished:
+        scheduler.step()
+    assert request.output_tokens == expected.output_tokens
+    assert request.cached_tokens
+    assert len(before) > 2
+    assert before == sorted(set(before)), "the other row goes on between any two layers"
 
 
 def test_the_same_words_with_another_picture_reuse_nothing_from_the_picture_on(warm: Warm) -> None:
@@ -362,17 +425,23 @@ def test_many_short_chats_do_not_pile_up(make: Any, tiny_model: Any) -> None:
 # -------------------------------------------------------------------- failures
 
 
+@pytest.mark.parametrize("layer", [0, 1])
 def test_a_prefix_that_cannot_be_restored_is_computed(
-    make: Any, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    make: Any, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, layer: int
 ) -> None:
-    warm = Warm(make, tiny.hybrid())
+    warm = Warm(make, tiny.dense())
     chat = [SYSTEM]
     warm.turn(chat, user("what is in the picture?", A))
     chat.append(user("and?"))
     expected = ask(warm.cold, chat)
 
-    def fail(*_: Any) -> None:
-        raise RuntimeError("no memory")
+    put, filled = layers.put_attention, []
+
+    def fail(*args: Any) -> None:
+        if len(filled) == layer:
+            raise RuntimeError("no memory")
+        filled.append(args)
+        put(*args)
 
     monkeypatch.setattr(layers, "put_attention", fail)
     with caplog.at_level(logging.ERROR, "engine.prefill"):
