@@ -20,6 +20,9 @@ _TRIAL_FACTOR = 1.3
 """Budgets that a size may be expected to take when it is tried, where smaller ones keep the budget."""
 _STALE = 32
 """Measured forwards after which a size is measured again, doubled with each of its samples: machines change."""
+_STALE_IF_IMPLAUSIBLE = 4
+"""As many for a size that cannot be as slow as its samples say."""
+_TOLERANCE = 1.25
 
 
 @dataclass(slots=True)
@@ -111,8 +114,14 @@ class CostModel:
         samples = len(cost.seconds)
         if samples == 1:
             return 0 if expected > allowed_s else 1 if cost.doubtful else 3
-        stale = self._forwards - cost.seen >= _STALE << samples - 1
+        patience = _STALE_IF_IMPLAUSIBLE if self._implausible(size) else _STALE
+        stale = self._forwards - cost.seen >= patience << samples - 1
         return 4 if stale and min(expected, self._value(size)) <= allowed_s else 0
+
+    def _implausible(self, size: int) -> bool:
+        """Whether all samples of a size are slower than pieces of the next smaller one: the machine was busy then."""
+        below = max((known for known in self._costs if 1 < known < size), default=0)
+        return below > 0 and self._value(size) > _TOLERANCE * self._value(below) * size / below
 
     def _largest_within(self, limit_s: float, sizes: Sequence[int]) -> int:
         """The largest size known to keep a limit; 0 where none does."""

@@ -175,9 +175,18 @@ def test_two_unlucky_samples_keep_chunks_small_for_a_while_only():
     plan = planner()
     for size, seconds in ((8, 0.021), (16, 0.061), (8, 0.022), (16, 0.055)):
         plan.costs.learn(size, seconds)
-    sizes = forwards(plan, lambda size: 0.02 + size * 5e-5, compiling_s=0.0, units=100)
+    sizes = forwards(plan, lambda size: 0.02 + size * 5e-5, compiling_s=0.0, units=24)
     assert sizes[0] == 8
     assert sizes[-1] == 1024
+
+
+def test_a_size_that_was_slow_by_bad_luck_is_soon_tried_again():
+    plan = planner()
+    for size, seconds in ((64, 0.016), (64, 0.017), (128, 0.014), (128, 0.015), (256, 0.06), (256, 0.063)):
+        plan.costs.learn(size, seconds)
+    sizes = forwards(plan, lambda size: 0.012 + size * 2e-5, compiling_s=0.0, units=16)
+    assert sizes[:7] == [128] * 7
+    assert max(sizes) == 1024
 
 
 def test_a_large_size_that_was_fast_vouches_for_smaller_ones():
