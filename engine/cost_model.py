@@ -23,6 +23,8 @@ _STALE = 32
 _STALE_IF_IMPLAUSIBLE = 4
 """As many for a size that cannot be as slow as its samples say."""
 _TOLERANCE = 1.25
+_ABOUT = 0.9
+"""Part of the highest rate that counts as about as high."""
 
 
 @dataclass(slots=True)
@@ -46,7 +48,7 @@ class CostModel:
 
     def learn(self, tokens: int, seconds: float) -> None:
         """Take in one measured forward; rests of prompts are of odd sizes and would blur the picture."""
-        if tokens != 1 and (tokens < SMALLEST_CHUNK or tokens not in _sizes(tokens)):
+        if not _is_chosen(tokens):
             return
         expected = self._expect(tokens)
         self._forwards += 1
@@ -71,7 +73,8 @@ class CostModel:
         """The size with the most tokens per second among those that keep the budget.
 
         Where none does, or where those within four budgets are far faster: among the latter; else the least. What may
-        be better but was never measured, or not reliably, or long ago, is tried first.
+        be better but was never measured, or not reliably, or long ago, is tried first. Sizes are powers of two, but for
+        the last step up to the budget.
         """
         sizes = _sizes(min(most, max(self.largest() * GROWTH, SMALLEST_CHUNK)))
         if (due := self._due(budget_s, sizes)) is not None:
@@ -79,14 +82,30 @@ class CostModel:
         costs = {size: self.predict(size) or 1e-9 for size in sizes}
         keeps, fast = (self._fastest(costs, limit_s) for limit_s in (budget_s, MISS_FACTOR * budget_s))
         if keeps and PATIENCE * keeps / costs[keeps] >= fast / costs[fast]:
-            return keeps
+            return self._stretched(keeps, budget_s, most)
         return fast or min(costs, key=costs.__getitem__)
 
     @staticmethod
     def _fastest(costs: dict[int, float], limit_s: float) -> int:
-        """The size with the most tokens per second within a limit; 0 where none is."""
-        within = [size for size, cost in costs.items() if cost <= limit_s]
-        return max(within, key=lambda size: (size / costs[size], size), default=0)
+        """The largest size within a limit that has about the most tokens per second; 0 where none is.
+
+        The larger one, since every unit brings a decode step and a way through the loop with it.
+        """
+        rates = {size: size / cost for size, cost in costs.items() if cost <= limit_s}
+        return max((size for size, rate in rates.items() if rate >= _ABOUT * max(rates.values())), default=0)
+
+    def _stretched(self, size: int, budget_s: float, most: int) -> int:
+        """A size within the budget, or up to three quarters more where its double is known to miss it."""
+        if size < SMALLEST_CHUNK or 2 * size not in self._costs:
+            return size
+        least_rate = _ABOUT * size / self._value(size)
+        for between in (size + size * quarters // 4 for quarters in (3, 2, 1)):
+            cost = self._costs.get(between)
+            known = cost is not None and self._forwards - cost.seen < _STALE
+            expected = self._value(between) if known else self._expect(between)
+            if between <= most and expected is not None and expected <= min(budget_s, between / least_rate):
+                return between
+        return size
 
     def _due(self, budget_s: float, sizes: Sequence[int]) -> int | None:
         """The size that should be measured now, if any.
@@ -132,8 +151,10 @@ class CostModel:
         return min(min(cost.seconds) for size, cost in self._costs.items() if size >= tokens > 1 or size == tokens)
 
     def _expect(self, tokens: int, *, doubtful: bool = False) -> float | None:
-        """Seconds of a size going by others alone; None where there are none."""
-        known = [size for size, cost in sorted(self._costs.items()) if doubtful or not cost.doubtful]
+        """Seconds of a size going by powers of two other than it; None where there are none."""
+        trusted = (size for size, cost in sorted(self._costs.items()) if doubtful or not cost.doubtful)
+        # What lies between is too near to tell how costs grow.
+        known = [size for size in trusted if size & (size - 1) == 0]
         below = [size for size in known if 1 < size < tokens][-2:]
         above = [size for size in known if size > max(tokens, 1)][:1]
         pair = below[-1:] + above if above else below
@@ -141,6 +162,12 @@ class CostModel:
             return self._value(pair[0]) if pair else None
         (first, low), (second, high) = ((size, self._value(size)) for size in pair)
         return low + (high - low) / (second - first) * (tokens - first)
+
+
+def _is_chosen(tokens: int) -> bool:
+    """Whether a size was chosen, rather than left of a prompt: one, or four to seven quarters of a power of two."""
+    step = max(1 << tokens.bit_length() - 1, SMALLEST_CHUNK) // 4
+    return tokens == 1 or (tokens >= SMALLEST_CHUNK and tokens % step == 0)
 
 
 def _sizes(most: int) -> list[int]:
